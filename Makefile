@@ -1,0 +1,56 @@
+# make help says what there is.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help
+help: ## Say what there is
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: install
+install: $(STAMP) ## Make .venv with everything that is needed (Python >= 3.11)
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or newer is needed, $(PYTHON) is $$($(PYTHON) --version 2>&1): make install PYTHON=python3.12"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing the locked packages into $(VENV)"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+.PHONY: demo
+demo: install ## Watch a dozen renders end, from nothing (KEEP=1: keep it running; CONTEXT=NAME: on your own cluster)
+	@$(BIN)/python deploy/demo
+
+.PHONY: test
+test: install ## Run every test but those that need a whole node
+	@$(BIN)/pytest
+
+.PHONY: lint
+lint: install ## Check style, types and layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+
+.PHONY: check
+check: lint test ## lint + test: what every commit must pass
+
+.PHONY: format
+format: install ## Put the code into its one form
+	@$(BIN)/ruff check --quiet --fix .
+	@$(BIN)/ruff format --quiet .
+
+.PHONY: lock
+lock: install ## Bring requirements.lock up to date with pyproject.toml
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --all-extras \
+		--no-header --no-annotate --upgrade pyproject.toml -o requirements.lock
+
+.PHONY: clean
+clean: ## Remove what was made here (the cache of built binaries stays: ~/.cache/sume-operator)
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
