@@ -1,0 +1,84 @@
+"""Which Kubernetes Events a change of status calls for: read off two statuses, once per transition.
+
+An event's key is made of what it is about, never of when it was noticed, so saying it twice makes one event.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from sume_operator.core.conditions import ACCEPTED, NO, PROCESSING, QUEUED, SUCCEEDED, SYNCED
+from sume_operator.core.render import Render
+from sume_operator.core.status import Condition, Status, format_time
+
+NORMAL: Final = "Normal"
+WARNING: Final = "Warning"
+
+TTL_EXPIRED: Final = "TTLExpired"
+CANCEL_ABANDONED: Final = "CancelAbandoned"
+
+_AT_THE_END: Final = {
+    "Completed": (NORMAL, "RenderCompleted"),
+    "Canceled": (NORMAL, "RenderCanceled"),
+    "DeadlineExceeded": (WARNING, "DeadlineExceeded"),
+    "JobLost": (WARNING, "JobLost"),
+}
+_ON_THE_WAY: Final = {QUEUED: "RenderQueued", PROCESSING: "RenderProcessing"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing worth telling. `key` tells repeats of the same transition from new ones."""
+
+    type: str
+    reason: str
+    message: str
+    key: str
+
+
+def events_between(before: Status, after: Render) -> tuple[Event, ...]:
+    """What happened between the status last written and the one of `after`."""
+    status, told = after.status, []
+    if status.terminal and not before.terminal:
+        told.append(_end(status))
+    elif status.state != before.state and status.state in _ON_THE_WAY:
+        reason = _ON_THE_WAY[status.state]
+        told.append(Event(type=NORMAL, reason=reason, message=f"Job {status.job_id}.", key=str(status.job_id)))
+    told += _newly_false(before, status, ACCEPTED, "Credentials", "CredentialsUnavailable")
+    told += _newly_false(before, status, SYNCED, "Unauthorized", "APIUnauthorized")
+    cancellation = status.cancellation
+    if cancellation and cancellation.result == "Refused" and before.cancellation is None:
+        message = f"Sume did not cancel job {status.job_id}: {cancellation.message or 'no reason given'}"
+        told.append(Event(type=WARNING, reason="CancelRefused", message=message, key=str(status.job_id)))
+    return tuple(told)
+
+
+def ttl_expired(render: Render) -> Event:
+    """Told before an ended render deletes itself."""
+    message = f"Deleted {render.ttl_after_finished_s} s after its end (ttlSecondsAfterFinished)."
+    return Event(type=NORMAL, reason=TTL_EXPIRED, message=message, key="ttl")
+
+
+def cancel_abandoned(render: Render) -> Event:
+    """Told when a deletion no longer waits for Sume to cancel the job."""
+    message = f"Job {render.job_id} could not be canceled in time and may still run at Sume; the deletion goes on."
+    return Event(type=WARNING, reason=CANCEL_ABANDONED, message=message, key="abandoned")
+
+
+def _end(status: Status) -> Event:
+    succeeded = status.condition(SUCCEEDED)
+    reason = succeeded.reason if succeeded else ""
+    kind, name = _AT_THE_END.get(reason, (WARNING, "RenderFailed"))
+    message = f"Job {status.job_id}: {succeeded.message if succeeded else status.state}"
+    return Event(type=kind, reason=name, message=message, key=str(status.job_id))
+
+
+def _newly_false(before: Status, after: Status, kind: str, reason_prefix: str, event_reason: str) -> list[Event]:
+    old, new = before.condition(kind), after.condition(kind)
+    if new is None or not _says(new, reason_prefix) or (old is not None and old.reason == new.reason):
+        return []
+    key = f"{new.reason}:{format_time(new.last_transition_time)}"
+    return [Event(type=WARNING, reason=event_reason, message=new.message, key=key)]
+
+
+def _says(condition: Condition, reason_prefix: str) -> bool:
+    return condition.status == NO and condition.reason.startswith(reason_prefix)

@@ -1,0 +1,47 @@
+"""Turns that ask nothing of Sume and only write down how the render stands."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from sume_operator.core.conditions import ACCEPTED, CANCELED, NO, OUTPUTS_AVAILABLE, SUBMITTED, SYNCED, Says
+from sume_operator.core.pace import Terms
+from sume_operator.core.render import Render
+from sume_operator.core.step import SUBMISSIONS_DISABLED, SUSPENDED, WRONG_ENDPOINT, Note
+from sume_operator.core.verdict import AtOnce, Verdict, ended_already, ends, goes_on, pauses
+
+
+def noted(render: Render, note: Note, now: datetime, terms: Terms) -> Verdict:
+    """The render as it stands after `note`."""
+    status = render.status
+    if status.terminal:
+        quiet = replace(status.polling, failures=0, next_poll_time=None)
+        return ended_already(render, replace(status, polling=quiet), AtOnce(), "unchanged")
+    match note.why:
+        case "Suspended":
+            return pauses(render, status, now, {}, "unchanged")
+        case "NeverAsked":
+            message = "Canceled before Sume was asked for the job."
+            result = Says(status=NO, reason="Canceled", message=message)
+            nothing = {OUTPUTS_AVAILABLE: Says(status=NO, reason="NoOutputs", message="There was no job.")}
+            return ends(render, status, now, state=CANCELED, result=result, changes=nothing)
+        case "WrongEndpoint":
+            changes = {SYNCED: _wrong_endpoint(render, terms)}
+        case _:
+            changes = _submissions_disabled(render)
+    return goes_on(render, status, now, terms, delay_s=terms.pace.max_s, changes=changes, outcome="deferred")
+
+
+def _wrong_endpoint(render: Render, terms: Terms) -> Says:
+    message = (
+        f"The job lives on {render.status.api_url}, but this operator talks to {terms.api_url} (SUME_API_URL). "
+        "Nothing was asked."
+    )
+    return Says(status=NO, reason=WRONG_ENDPOINT, message=message)
+
+
+def _submissions_disabled(render: Render) -> dict[str, Says]:
+    message = "This operator only follows jobs (spec.jobID); it does not ask Sume for new ones (spec.request)."
+    waiting = Says(status=NO, reason="NotSubmitted", message="Sume has not been asked for the job yet.")
+    if render.suspend:
+        waiting = Says(status=NO, reason=SUSPENDED, message="Suspended before Sume was asked for the job.")
+    return {ACCEPTED: Says(status=NO, reason=SUBMISSIONS_DISABLED, message=message), SUBMITTED: waiting}

@@ -1,0 +1,160 @@
+"""What is to be done now: decided from the object alone, touching nothing.
+
+`next_step` answers a turn; `first_due` answers whoever sees an object outside a turn (handler, sweep) and agrees with
+it: a render has a due time exactly while `next_step` still has something to do for it.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from sume_operator.core.conditions import COMPLETED, SUCCEEDED
+from sume_operator.core.job import Cancel, Check, Collect
+from sume_operator.core.pace import Terms
+from sume_operator.core.render import Render
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """No call: write down how the render stands. `why`: which of the reasons below."""
+
+    why: str
+
+
+OBSERVED: Final = "Observed"
+SUSPENDED: Final = "Suspended"
+SUBMISSIONS_DISABLED: Final = "SubmissionsDisabled"
+WRONG_ENDPOINT: Final = "WrongEndpoint"
+NEVER_ASKED: Final = "NeverAsked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetFinalizer:
+    """Make the object's deletion wait for us, or let it go."""
+
+    present: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expire:
+    """Delete the object: its time to live after its end is over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sleep:
+    """Nothing yet; look again in `delay_s`."""
+
+    delay_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """Nothing left to do: no alarm is needed until somebody edits the object."""
+
+
+Step = Check | Collect | Cancel | Note | SetFinalizer | Expire | Sleep | Rest
+
+
+def next_step(render: Render, now: datetime, terms: Terms) -> Step:
+    """The one next thing to do for `render` at `now`."""
+    if render.status.terminal:
+        return _after_the_end(render, now, terms)
+    if render.job_id is None:
+        return Note(why=NEVER_ASKED if render.cancel else SUBMISSIONS_DISABLED)
+    leaving = is_leaving(render)
+    if render.has_finalizer != wants_finalizer(render) and (leaving or render.deletion_time is None):
+        return SetFinalizer(present=not render.has_finalizer)
+    if render.status.api_url not in (None, terms.api_url):
+        return Note(why=WRONG_ENDPOINT)
+    if wants_cancel(render):
+        return Cancel(job_id=render.job_id)
+    if render.suspend and not render.cancel and not leaving:
+        return Rest() if _is_noted(render, SUSPENDED) else Note(why=SUSPENDED)
+    if render.status.polling.collecting_since:
+        return Collect(job_id=render.job_id)
+    return Check(job_id=render.job_id)
+
+
+def first_due(render: Render, now: datetime) -> float | None:
+    """Seconds until a render that has no alarm is due (0: at once); None: it needs none."""
+    status = render.status
+    if status.terminal:
+        if render.has_finalizer or not render.is_observed:
+            return 0.0
+        if status.polling.failures:
+            return _seconds_until(status.polling.next_poll_time, now)
+        expiry = expiry_time(render)
+        return None if expiry is None or render.deletion_time else _seconds_until(expiry, now)
+    if not render.is_observed:
+        return 0.0
+    if render.suspend and not render.cancel and not is_leaving(render) and _is_noted(render, SUSPENDED):
+        return None
+    return _seconds_until(status.polling.next_poll_time, now)
+
+
+def is_leaving(render: Render) -> bool:
+    """Whether the object is being deleted and waits for us."""
+    return render.deletion_time is not None and render.has_finalizer
+
+
+def wants_finalizer(render: Render) -> bool:
+    """Whether deletion must wait for us: a job that has not ended, and deletion shall cancel it."""
+    if not render.deletion_cancels or has_ended_at_sume(render) or render.job_id is None:
+        return False
+    return render.deletion_time is None or render.status.cancellation is None
+
+
+def wants_cancel(render: Render) -> bool:
+    """Whether Sume is to be asked to cancel: once, by the owner's word, by deletion or by the deadline."""
+    if has_ended_at_sume(render) or render.status.cancellation is not None:
+        return False
+    by_deletion = is_leaving(render) and render.deletion_cancels
+    return render.cancel or by_deletion or (render.deletion_cancels and deadline_has_passed(render))
+
+
+def deadline_has_passed(render: Render) -> bool:
+    """Whether an answer read after the deadline has shown the job still running (the clock alone decides nothing)."""
+    started, last = render.status.start_time, render.status.polling.last_poll_time
+    if render.active_deadline_s is None or started is None or last is None:
+        return False
+    return last >= started + timedelta(seconds=render.active_deadline_s)
+
+
+def has_ended_at_sume(render: Render) -> bool:
+    """Whether there is nothing left at Sume that could be canceled."""
+    return render.status.terminal or render.status.polling.collecting_since is not None
+
+
+def expiry_time(render: Render) -> datetime | None:
+    """When an ended render deletes itself; None: never, or not ended."""
+    ended = render.status.completion_time
+    if not render.status.terminal or ended is None or render.ttl_after_finished_s is None:
+        return None
+    return ended + timedelta(seconds=render.ttl_after_finished_s)
+
+
+def _after_the_end(render: Render, now: datetime, terms: Terms) -> Step:
+    status = render.status
+    if render.has_finalizer:
+        return SetFinalizer(present=False)
+    expiry = expiry_time(render)
+    if expiry is not None and expiry <= now and render.deletion_time is None:
+        return Expire()
+    asked_anew = render.poll_request not in (None, status.last_handled_poll_request)
+    if asked_anew or status.polling.failures:
+        can_be_read = status.state == COMPLETED and render.job_id is not None and status.api_url == terms.api_url
+        return Collect(job_id=str(render.job_id)) if can_be_read else Note(why=OBSERVED)
+    if not render.is_observed:
+        return Note(why=OBSERVED)
+    if expiry is not None and render.deletion_time is None:
+        return Sleep(delay_s=_seconds_until(expiry, now))
+    return Rest()
+
+
+def _is_noted(render: Render, reason: str) -> bool:
+    succeeded = render.status.condition(SUCCEEDED)
+    return render.is_observed and succeeded is not None and succeeded.reason == reason
+
+
+def _seconds_until(instant: datetime | None, now: datetime) -> float:
+    return max(0.0, (instant - now).total_seconds()) if instant else 0.0
