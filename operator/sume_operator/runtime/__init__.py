@@ -1,0 +1,1 @@
+"""The roles: order of steps, loops, threads. No rule lives here."""
