@@ -1,0 +1,53 @@
+"""What a completed job has made, and why a failed one has not."""
+
+from dataclasses import dataclass
+
+from sume_sandbox.fates import Fate
+
+# `.example` never resolves (RFC 2606): nobody is led to a real host by an invented address.
+MEDIA_BASE = "https://media.sandbox.sume.example/artifacts"
+API_BASE = "https://api.sandbox.sume.example/v1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """One file that a job made."""
+
+    kind: str
+    url: str
+    content_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobError:
+    """Why a job failed, in Sume's words."""
+
+    code: str | None = None
+    message: str | None = None
+    public_reason: str | None = None
+
+
+GENERATION_FAILED = JobError(code="generation_failed", message="The generation failed.")
+CONTENT_POLICY_REJECTED = JobError(
+    code="generation_failed", message="The input was refused.", public_reason="content_policy_rejected"
+)
+
+_TYPES = {"video": ("mp4", "video/mp4"), "image": ("png", "image/png"), "audio": ("mp3", "audio/mpeg")}
+
+
+def made_by(job_id: str, fate: Fate) -> tuple[Output, ...]:
+    """The outputs of a job: one, or several (a video with poster and sound, or three images)."""
+    kinds: tuple[str, ...] = (fate.kind,)
+    if fate.several:
+        kinds = ("image",) * 3 if fate.kind == "image" else ("video", "image", "audio")
+    return tuple(_output(job_id, number, kind) for number, kind in enumerate(kinds, start=1))
+
+
+def why_failed(fate: Fate) -> JobError:
+    """The error of a job that failed."""
+    return CONTENT_POLICY_REJECTED if fate.by_policy else GENERATION_FAILED
+
+
+def _output(job_id: str, number: int, kind: str) -> Output:
+    suffix, content_type = _TYPES[kind]
+    return Output(kind=kind, url=f"{MEDIA_BASE}/{job_id}/{number}.{suffix}", content_type=content_type)
