@@ -1,0 +1,17 @@
+"""A Kubernetes control plane and a Redis of one's own, on 127.0.0.1: for tests, the demo and the benchmarks."""
+
+from controlplane.binaries import Binaries, MissingError, binaries
+from controlplane.cluster import ControlPlane
+from controlplane.processes import Child, StartError, free_port
+from controlplane.redis_server import RedisServer
+
+__all__ = [
+    "Binaries",
+    "Child",
+    "ControlPlane",
+    "MissingError",
+    "RedisServer",
+    "StartError",
+    "binaries",
+    "free_port",
+]

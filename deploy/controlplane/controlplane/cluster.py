@@ -1,0 +1,178 @@
+"""etcd and kube-apiserver as one thing: started, stopped, restarted, hung and killed."""
+
+import atexit
+import base64
+import secrets
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+import yaml
+
+from controlplane.binaries import Binaries, MissingError
+from controlplane.processes import Child, StartError, free_port, wait_until
+
+READY_S: Final = 60.0
+KUBECTL_S: Final = 30.0
+PUBLISHED_S: Final = 15.0
+_KUBECONFIG: Final = """\
+apiVersion: v1
+kind: Config
+current-context: embedded
+contexts: [{{name: embedded, context: {{cluster: embedded, user: admin}}}}]
+clusters: [{{name: embedded, cluster: {{server: "{url}", certificate-authority-data: "{ca}"}}}}]
+users: [{{name: admin, user: {{token: "{token}"}}}}]
+"""
+
+
+class ControlPlane:
+    """A control plane in `directory`, with RBAC on and one administrator. Ports stay the same over restarts."""
+
+    def __init__(self, directory: Path, programs: Binaries) -> None:
+        self.directory = directory
+        self.kubeconfig = directory / "kubeconfig"
+        self.token = secrets.token_hex(16)
+        self._programs = programs
+        self._etcd_port, self._peer_port, self._port = free_port(), free_port(), free_port()
+        self.url = f"https://127.0.0.1:{self._port}"
+        self.ca_file = directory / "certs" / "apiserver.crt"
+        self.etcd = Child("etcd", self._etcd_command(), directory / "etcd.log")
+        self.apiserver = Child("kube-apiserver", self._apiserver_command(), directory / "kube-apiserver.log")
+
+    def __enter__(self) -> "ControlPlane":
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Up and ready, with the kubeconfig written."""
+        atexit.register(self.stop)
+        self._write_keys()
+        self.etcd.start()
+        try:
+            self.start_apiserver()
+        except BaseException:
+            self.stop()
+            raise
+        ca = self.ca_file.read_bytes()
+        self.kubeconfig.write_text(_KUBECONFIG.format(url=self.url, ca=_base64(ca), token=self.token), encoding="utf-8")
+        self.kubeconfig.chmod(0o600)
+
+    def stop(self) -> None:
+        """Down. The API server first: without its etcd it does not end on SIGTERM."""
+        atexit.unregister(self.stop)
+        self.apiserver.stop()
+        self.etcd.stop()
+
+    def start_apiserver(self) -> None:
+        """Start the API server, and wait until it is ready."""
+        self.apiserver.start()
+        self.apiserver.wait_ready(self.is_ready, READY_S)
+
+    def restart_apiserver(self) -> None:
+        """Down and up again; etcd, and so every object, stays."""
+        self.apiserver.stop()
+        self.start_apiserver()
+
+    def is_ready(self) -> bool:
+        """Whether the API server says so."""
+        if not self.ca_file.exists():
+            return False
+        try:
+            context = ssl.create_default_context(cafile=str(self.ca_file))
+            request = urllib.request.Request(f"{self.url}/readyz", headers={"Authorization": f"Bearer {self.token}"})
+            opener = urllib.request.build_opener(
+                urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+            )
+            with opener.open(request, timeout=2) as response:
+                return bool(response.status == 200)
+        except (OSError, urllib.error.URLError):
+            return False
+
+    def kubectl(
+        self, *arguments: str, stdin: str | None = None, check: bool = True, timeout_s: float = KUBECTL_S
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run kubectl as administrator; with `check`, CalledProcessError carries its output."""
+        return subprocess.run(
+            self.kubectl_command(*arguments),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=check,
+            timeout=timeout_s,
+        )
+
+    def kubectl_command(self, *arguments: str) -> list[str]:
+        """The command line of `kubectl`."""
+        return [str(self._programs.kubectl), f"--kubeconfig={self.kubeconfig}", *arguments]
+
+    def apply_crd(self, path: Path) -> None:
+        """Apply a CRD and wait until it is served, and published in the server's OpenAPI a moment later."""
+        self.kubectl("apply", "-f", str(path))
+        self.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(path))
+        plural = self.kubectl("get", "-f", str(path), "-o", "jsonpath={.spec.names.plural}").stdout
+        if not wait_until(lambda: not self.kubectl("explain", plural, check=False).returncode, timeout_s=PUBLISHED_S):
+            raise StartError(f"{plural} did not appear in the API server's OpenAPI within {PUBLISHED_S:.0f} s")
+
+    def _write_keys(self) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        try:
+            subprocess.run(
+                ["openssl", "genrsa", "-out", str(self.directory / "sa.key"), "2048"], check=True, capture_output=True
+            )
+        except FileNotFoundError:
+            raise MissingError("openssl is needed on PATH (it makes the API server's key)") from None
+        (self.directory / "tokens.csv").write_text(f'{self.token},admin,admin,"system:masters"\n', encoding="utf-8")
+
+    def _etcd_command(self) -> list[str | Path]:
+        client, peer = f"http://127.0.0.1:{self._etcd_port}", f"http://127.0.0.1:{self._peer_port}"
+        return [
+            self._programs.etcd,
+            f"--data-dir={self.directory / 'etcd'}",
+            f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            "--unsafe-no-fsync",
+            "--log-level=warn",
+        ]
+
+    def _apiserver_command(self) -> list[str | Path]:
+        key = self.directory / "sa.key"
+        return [
+            self._programs.kube_apiserver,
+            f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self._port}",
+            f"--cert-dir={self.directory / 'certs'}",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={key}",
+            f"--service-account-signing-key-file={key}",
+            f"--token-auth-file={self.directory / 'tokens.csv'}",
+            "--authorization-mode=RBAC",
+            "--service-cluster-ip-range=10.96.0.0/16",
+            "--advertise-address=127.0.0.1",
+            "--endpoint-reconciler-type=none",
+            "--disable-admission-plugins=ServiceAccount",
+        ]
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def as_user(kubeconfig: Path, target: Path, token: str) -> Path:
+    """A copy of `kubeconfig` with another user's token."""
+    loaded: Any = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
+    loaded["users"][0]["user"] = {"token": token}
+    target.write_text(yaml.safe_dump(loaded), encoding="utf-8")
+    return target

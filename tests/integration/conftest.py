@@ -1,0 +1,31 @@
+"""What integration tests stand on: one control plane and one Redis for the whole run, both real."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from controlplane import Binaries, ControlPlane, RedisServer, binaries
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def programs() -> Binaries:
+    """etcd, kube-apiserver and kubectl; built if need be. Missing ones fail the test, they do not skip it."""
+    return binaries(lambda line: print(line, flush=True))  # noqa: T201 (a build takes minutes: say so)
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory, programs: Binaries) -> Iterator[ControlPlane]:
+    """A control plane that serves SumeRenders."""
+    with ControlPlane(tmp_path_factory.mktemp("controlplane"), programs) as control_plane:
+        control_plane.apply_crd(ROOT / "crds" / "sumerenders.yaml")
+        yield control_plane
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A Redis, or Valkey where there is none."""
+    with RedisServer(tmp_path_factory.mktemp("redis")) as server:
+        yield server
