@@ -1,11 +1,13 @@
 """What integration tests stand on: one control plane and one Redis for the whole run, both real."""
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from controlplane import Binaries, ControlPlane, RedisServer, binaries
+from stack import Stack
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,3 +31,11 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServ
     """A Redis, or Valkey where there is none."""
     with RedisServer(tmp_path_factory.mktemp("redis")) as server:
         yield server
+
+
+@pytest.fixture
+def stack(tmp_path: Path, cluster: ControlPlane, request: pytest.FixtureRequest) -> Iterator[Stack]:
+    """The operator's processes, not started yet, in namespaces of the test's own."""
+    digest = hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:8]
+    with Stack(tmp_path, cluster, tuple(f"t-{digest}-{letter}" for letter in "abc")) as made:
+        yield made
