@@ -1,7 +1,7 @@
 """What integration tests stand on: one control plane and one Redis for the whole run, both real."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -39,3 +39,20 @@ def stack(tmp_path: Path, cluster: ControlPlane, request: pytest.FixtureRequest)
     digest = hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:8]
     with Stack(tmp_path, cluster, tuple(f"t-{digest}-{letter}" for letter in "abc")) as made:
         yield made
+
+
+_figures: list[str] = []
+
+
+@pytest.fixture
+def figures() -> Callable[[str], None]:
+    """Measured figures, printed at the end of the run."""
+    return _figures.append
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what was measured."""
+    if _figures:
+        terminalreporter.section("measured")
+        for line in _figures:
+            terminalreporter.write_line(line)
