@@ -17,6 +17,7 @@ from sume_operator.adapters.redis_connection import translated
 from sume_operator.core.render import Ref
 
 LOST: Final = "lost"
+HASTENED: Final = "hastened"
 REMOVED: Final = "removed"
 SCHEDULE_CHUNK: Final = 500
 PASS_TTL_S: Final = 86_400

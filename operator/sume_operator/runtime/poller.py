@@ -16,7 +16,8 @@ from sume_operator.runtime.pulse import Pulse
 
 log = logging.getLogger(__name__)
 
-LONGEST_WAIT_S: Final = 1.0
+# An edit is acted on within a second: this, the watch and the turn itself. Idle, that is two commands a second.
+LONGEST_WAIT_S: Final = 0.5
 REDIS_TROUBLE_WAIT_S: Final = 1.0
 LOG_TROUBLE_EVERY_S: Final = 30.0
 
