@@ -39,7 +39,7 @@ def load_configuration(connections: int) -> "client.Configuration":
     loaded = client.Configuration()
     try:
         if os.environ.get("KUBECONFIG") or not os.environ.get("KUBERNETES_SERVICE_HOST"):
-            config.load_kube_config(client_configuration=loaded)
+            config.load_kube_config(os.environ.get("KUBECONFIG"), client_configuration=loaded)
         else:
             config.load_incluster_config(client_configuration=loaded)
     except config.ConfigException as error:

@@ -27,12 +27,19 @@ class Rescue:
     """The handler tells what is being deleted; a thread of its own lets it go when its time is over."""
 
     def __init__(
-        self, cluster: Cluster, announcer: Announcer, metrics: ControllerMetrics, clock: Callable[[], datetime]
+        self,
+        cluster: Cluster,
+        announcer: Announcer,
+        metrics: ControllerMetrics,
+        clock: Callable[[], datetime],
+        *,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         self._cluster = cluster
         self._announcer = announcer
         self._metrics = metrics
         self._clock = clock
+        self._patience_s = patience_s
         self._due: dict[Ref, float] = {}
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -52,7 +59,7 @@ class Rescue:
             return
         waited_s = (self._clock() - render.deletion_time).total_seconds()
         with self._lock:
-            self._due.setdefault(render.ref, time.monotonic() + max(0.0, PATIENCE_S - waited_s))
+            self._due.setdefault(render.ref, time.monotonic() + max(0.0, self._patience_s - waited_s))
 
     def forget(self, ref: Ref) -> None:
         """The object is gone."""
