@@ -42,6 +42,20 @@ def test_a_poller_finishes_what_it_has_in_hand(stack: Stack) -> None:
     assert "turns left to their lease: 0" in poller.log.read_text()
 
 
+def test_the_controller_shows_that_it_lives(stack: Stack) -> None:
+    stack.start_sandbox()
+    controller = stack.start("controller")
+    path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/sume-operator-controller"
+    lease = eventually(lambda: _holder(stack, path, controller.pid), within_s=10)
+    assert lease["leaseDurationSeconds"] == 40
+
+
+def _holder(stack: Stack, path: str, pid: int) -> Any:
+    """The Lease's spec, once the process `pid` holds it."""
+    spec = stack.kube.request("GET", path).json().get("spec") or {}
+    return spec if str(spec.get("holderIdentity")).endswith(f"-{pid}") else None
+
+
 def test_the_controller_stops_at_once(stack: Stack) -> None:
     stack.start_sandbox()
     controller = stack.start("controller")

@@ -1,8 +1,8 @@
 """A Kubernetes control plane and a Redis of one's own, on 127.0.0.1: for tests, the demo and the benchmarks."""
 
-from controlplane.binaries import Binaries, MissingError, binaries
 from controlplane.cluster import ControlPlane
 from controlplane.processes import Child, StartError, free_port
+from controlplane.programs import Binaries, MissingError, binaries
 from controlplane.redis_server import RedisServer
 
 __all__ = [

@@ -5,18 +5,19 @@ import base64
 import secrets
 import ssl
 import subprocess
-import urllib.error
 import urllib.request
+from http.client import HTTPException
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
 import yaml
 
-from controlplane.binaries import Binaries, MissingError
 from controlplane.processes import Child, StartError, free_port, wait_until
+from controlplane.programs import Binaries, MissingError
 
 READY_S: Final = 60.0
+PROBE_S: Final = 2.0
 KUBECTL_S: Final = 30.0
 PUBLISHED_S: Final = 15.0
 _KUBECONFIG: Final = """\
@@ -56,8 +57,10 @@ class ControlPlane:
         """Up and ready, with the kubeconfig written."""
         atexit.register(self.stop)
         self._write_keys()
-        self.etcd.start()
         try:
+            self.etcd.start()
+            # Waited for by itself: the API server would only say, much later, that it found no etcd.
+            self.etcd.wait_ready(self._etcd_is_ready, READY_S)
             self.start_apiserver()
         except BaseException:
             self.stop()
@@ -88,14 +91,12 @@ class ControlPlane:
             return False
         try:
             context = ssl.create_default_context(cafile=str(self.ca_file))
-            request = urllib.request.Request(f"{self.url}/readyz", headers={"Authorization": f"Bearer {self.token}"})
-            opener = urllib.request.build_opener(
-                urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
-            )
-            with opener.open(request, timeout=2) as response:
-                return bool(response.status == 200)
-        except (OSError, urllib.error.URLError):
+        except OSError:  # the file is being written
             return False
+        return _answers(f"{self.url}/readyz", {"Authorization": f"Bearer {self.token}"}, context)
+
+    def _etcd_is_ready(self) -> bool:
+        return _answers(f"http://127.0.0.1:{self._etcd_port}/health", {}, None)
 
     def kubectl(
         self, *arguments: str, stdin: str | None = None, check: bool = True, timeout_s: float = KUBECTL_S
@@ -164,6 +165,16 @@ class ControlPlane:
             "--endpoint-reconciler-type=none",
             "--disable-admission-plugins=ServiceAccount",
         ]
+
+
+def _answers(url: str, headers: dict[str, str], context: ssl.SSLContext | None) -> bool:
+    """Whether a GET gets a 200, past any proxy."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
+    try:
+        with opener.open(urllib.request.Request(url, headers=headers), timeout=PROBE_S) as response:
+            return bool(response.status == 200)
+    except (OSError, HTTPException):
+        return False
 
 
 def _base64(data: bytes) -> str:

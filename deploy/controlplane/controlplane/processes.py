@@ -35,7 +35,7 @@ def wait_until(condition: Callable[[], bool], *, timeout_s: float, every_s: floa
     return True
 
 
-def _dying_with_parent(command: list[str]) -> list[str]:
+def dying_with_parent(command: list[str]) -> list[str]:
     """A test run that is killed must leave nothing behind. (Where util-linux is missing it may.)"""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL", *command] if setpriv else command
@@ -71,13 +71,13 @@ class Child:
         return self._process.poll() if self._process else None
 
     def start(self) -> None:
-        """Start it, or start it anew."""
+        """Start it, or start it anew. From a thread that lasts: the kernel ends it together with that thread."""
         if self.is_running:
             return
         log: IO[bytes]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                _dying_with_parent(self._command),
+                dying_with_parent(self._command),
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,

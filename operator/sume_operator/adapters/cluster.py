@@ -5,10 +5,12 @@ Every call has a connect and a read time-out, and raises only what kubernetes_er
 
 import base64
 import binascii
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Final
 
 from kubernetes import client, config
@@ -22,6 +24,7 @@ PING_S: Final = 3.0
 SPARE_CONNECTIONS: Final = 4
 LIST_PAGE: Final = 500
 LIVE_ONLY: Final = "status.terminal!=true"
+_POD_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _MERGE: Final = "application/merge-patch+json"
 
 
@@ -50,6 +53,17 @@ def load_configuration(connections: int) -> "client.Configuration":
     loaded.proxy = None  # the platform's proxy variables are for Sume, not for the cluster
     loaded.connection_pool_maxsize = connections + SPARE_CONNECTIONS
     return loaded
+
+
+def own_namespace() -> str:
+    """The namespace of this pod, or of the kubeconfig's context; `default` where neither tells."""
+    if _POD_NAMESPACE.exists():
+        return _POD_NAMESPACE.read_text(encoding="utf-8").strip() or "default"
+    try:
+        _contexts, active = config.list_kube_config_contexts(os.environ.get("KUBECONFIG"))
+    except config.ConfigException:
+        return "default"
+    return str((active.get("context") or {}).get("namespace") or "default")
 
 
 class Cluster:
@@ -141,17 +155,17 @@ class Cluster:
             resource_version=str(metadata.get("resourceVersion") or ""),
         )
 
-    def create_event(self, namespace: str, event: Mapping[str, Any]) -> None:
+    def create_event(self, namespace: str, event: Mapping[str, Any], timeout_s: float = math.inf) -> None:
         """Make an Event (events.k8s.io/v1). ConflictError: it exists already."""
         with translated("event"):
             self._objects.create_namespaced_custom_object(
-                "events.k8s.io", "v1", namespace, "events", dict(event), _request_timeout=self._bound(self._timeout_s)
+                "events.k8s.io", "v1", namespace, "events", dict(event), _request_timeout=self._bound(timeout_s)
             )
 
-    def read_secret(self, namespace: str, name: str) -> dict[str, bytes]:
+    def read_secret(self, namespace: str, name: str, timeout_s: float = math.inf) -> dict[str, bytes]:
         """The data of a Secret, decoded; GoneError if there is none."""
         with translated("secret"):
-            secret = self._core.read_namespaced_secret(name, namespace, _request_timeout=self._bound(self._timeout_s))
+            secret = self._core.read_namespaced_secret(name, namespace, _request_timeout=self._bound(timeout_s))
             try:
                 return {key: base64.b64decode(value) for key, value in (secret.data or {}).items()}
             except binascii.Error:

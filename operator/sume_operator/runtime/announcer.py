@@ -25,7 +25,7 @@ class Announcer:
         self._component = component
         self._instance = instance
 
-    def announce(self, ref: Ref, events: Iterable[Event]) -> None:
+    def announce(self, ref: Ref, events: Iterable[Event], timeout_s: float) -> None:
         """Make each event once; a repeat of the same transition is refused by its name, which is harmless."""
         for event in events:
             digest = hashlib.sha256(f"{ref.uid}:{event.reason}:{event.key}".encode()).hexdigest()
@@ -33,7 +33,7 @@ class Announcer:
             name = f"{ref.name[:MAX_NAME_CHARS].rstrip('.-')}.{digest[:16]}"
             body = event_body(ref, name, fields, self._component, self._instance, datetime.now(UTC))
             try:
-                self._cluster.create_event(ref.namespace, body)
+                self._cluster.create_event(ref.namespace, body, timeout_s)
             except ConflictError:
                 continue
             except ClusterError as error:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from sume_operator.adapters.cluster import Cluster
+from sume_operator.adapters.cluster import Cluster, own_namespace
 from sume_operator.adapters.due_queue import DueQueue
 from sume_operator.adapters.kubernetes_errors import ClusterError
 from sume_operator.core.status import missing_fields
@@ -16,6 +16,7 @@ from sume_operator.metrics import ControllerMetrics
 from sume_operator.runtime import handlers
 from sume_operator.runtime.announcer import Announcer
 from sume_operator.runtime.health import Health
+from sume_operator.runtime.heartbeat import Heartbeat
 from sume_operator.runtime.pulse import Pulse
 from sume_operator.runtime.queue_metrics import measure_queue
 from sume_operator.runtime.readiness import answered_lately, loop_goes_on
@@ -61,8 +62,9 @@ def run(settings: Settings, cluster: Cluster, queue: DueQueue, metrics: Controll
     log.info("health and metrics on port %d", health.port)
     if not _wait_for(crd):
         return 0
-    loop.start()
-    rescue.start()
+    parts = (loop, rescue, Heartbeat(cluster, own_namespace(), instance, clock))
+    for part in parts:
+        part.start()
     try:
         handlers.watch(
             handlers.Handlers(
@@ -79,9 +81,8 @@ def run(settings: Settings, cluster: Cluster, queue: DueQueue, metrics: Controll
         log.exception("the watch cannot go on")
         return 1
     finally:
-        loop.stop()
-        rescue.stop()
-        health.stop()
+        for stopped in (*parts, health):
+            stopped.stop()
     return 0
 
 

