@@ -45,10 +45,9 @@ def load_configuration(connections: int) -> "client.Configuration":
             config.load_kube_config(os.environ.get("KUBECONFIG"), client_configuration=loaded)
         else:
             config.load_incluster_config(client_configuration=loaded)
-    except config.ConfigException as error:
-        raise ValueError(
-            f"no access to Kubernetes: {error}. Set KUBECONFIG, or run in a pod with an account."
-        ) from error
+    except Exception as error:  # noqa: BLE001  # a file that is no kubeconfig breaks the loader in many ways
+        what = error if isinstance(error, config.ConfigException) else type(error).__name__
+        raise ValueError(f"no access to Kubernetes: {what}. Set KUBECONFIG, or run in a pod with an account.") from None
     loaded.retries = False  # urllib3 would repeat every read three times, and double its time-out
     loaded.proxy = None  # the platform's proxy variables are for Sume, not for the cluster
     loaded.connection_pool_maxsize = connections + SPARE_CONNECTIONS
@@ -148,9 +147,11 @@ class Cluster:
                 body = self._objects.list_cluster_custom_object(GROUP, VERSION, PLURAL, **options)
             else:
                 body = self._objects.list_namespaced_custom_object(GROUP, VERSION, namespace, PLURAL, **options)
+        if not isinstance(body, dict) or not isinstance(body.get("items"), list):
+            raise ClusterUnavailableError("list: the answer is no list")  # unknown is not empty
         metadata = body.get("metadata") or {}
         return Page(
-            bodies=tuple(body.get("items") or ()),
+            bodies=tuple(body["items"]),
             next_page=metadata.get("continue") or None,
             resource_version=str(metadata.get("resourceVersion") or ""),
         )
@@ -166,6 +167,8 @@ class Cluster:
         """The data of a Secret, decoded; GoneError if there is none."""
         with translated("secret"):
             secret = self._core.read_namespaced_secret(name, namespace, _request_timeout=self._bound(timeout_s))
+            if not isinstance(secret, client.V1Secret):
+                raise ClusterUnavailableError("secret: the answer is no Secret")
             try:
                 return {key: base64.b64decode(value) for key, value in (secret.data or {}).items()}
             except binascii.Error:
@@ -178,6 +181,8 @@ class Cluster:
                 document = self._get_json(f"/openapi/v3/apis/{GROUP}/{VERSION}", self._timeout_s)
         except GoneError:
             return None
+        if not isinstance(document, dict):
+            raise ClusterUnavailableError("openapi: the answer is no object")
         for schema in ((document.get("components") or {}).get("schemas") or {}).values():
             kinds = [kind.get("kind") for kind in schema.get("x-kubernetes-group-version-kind") or ()]
             if kinds == ["SumeRender"]:

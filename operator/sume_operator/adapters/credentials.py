@@ -42,12 +42,14 @@ class Credentials:
         default_key: str | None = None,
         default_key_file: Path | None = None,
         default_namespaces: frozenset[str] | None = None,
+        cache_s: float = CACHE_S,
     ) -> None:
         self._read_secret = read_secret
         self._api_url = api_url
         self._default_key = default_key
         self._default_key_file = default_key_file
         self._default_namespaces = default_namespaces
+        self._cache_s = cache_s
         self._cache: dict[tuple[str, str], tuple[float, dict[str, bytes] | None]] = {}
         self._lock = threading.Lock()
 
@@ -76,7 +78,7 @@ class Credentials:
                 "Name a Secret in spec.credentialsSecretRef."
             )
             return NoCredentials(reason="NamespaceNotAllowed", message=message)
-        raw: bytes | None = self._default_key.encode() if self._default_key else None
+        raw: bytes | None = self._default_key.encode(errors="surrogateescape") if self._default_key else None
         if self._default_key_file is not None:
             try:
                 raw = self._default_key_file.read_bytes()  # so small that reading beats caching
@@ -106,7 +108,7 @@ class Credentials:
         now_s = time.monotonic()
         with self._lock:
             known = self._cache.get((namespace, name))
-        if known and now_s - known[0] < CACHE_S:
+        if known and now_s - known[0] < self._cache_s:
             return known[1]
         try:
             data: dict[str, bytes] | None = self._read_secret(namespace, name)

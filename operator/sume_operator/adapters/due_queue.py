@@ -23,6 +23,7 @@ SCHEDULE_CHUNK: Final = 500
 PASS_TTL_S: Final = 86_400
 # Longer than any lease that is ever taken: what is leased is found below now + this.
 LONGEST_LEASE_MS: Final = 300_000
+_BAND_MS: Final = 1e12
 
 _NOW: Final = """
 local t = redis.call('TIME')
@@ -53,7 +54,8 @@ return answer
 )
 
 # KEYS[1] the set. ARGV: triples of member, lease score, delay in ms ('' = remove).
-# Answer: one text each: the score set, 'removed', or 'lost' (the score no longer is that lease: nothing was changed).
+# Answer: one text each: the score set, 'hastened' (somebody asked for another look meanwhile: due now, whatever was
+# asked), 'removed', or 'lost' (the score no longer is that lease: nothing was changed).
 _SETTLE: Final = (
     _NOW
     + """
@@ -64,7 +66,7 @@ for i = 1, #ARGV, 3 do
   local new = 'lost'
   if score == lease + 0.25 then
     redis.call('ZADD', KEYS[1], now - BAND, ARGV[i])
-    new = text(now - BAND)
+    new = 'hastened'
   elseif score == lease and ARGV[i + 2] == '' then
     redis.call('ZREM', KEYS[1], ARGV[i])
     new = 'removed'
@@ -136,9 +138,10 @@ _MEASURE: Final = (
     _NOW
     + """
 local lag = 0
-local express = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now - BAND, 'WITHSCORES', 'LIMIT', 0, 1)
+local between = now - BAND / 2
+local express = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', between, 'WITHSCORES', 'LIMIT', 0, 1)
 if express[2] then lag = math.max(lag, now - tonumber(express[2]) - BAND) end
-local ordinary = redis.call('ZRANGEBYSCORE', KEYS[1], BAND, now, 'WITHSCORES', 'LIMIT', 0, 1)
+local ordinary = redis.call('ZRANGEBYSCORE', KEYS[1], between, now, 'WITHSCORES', 'LIMIT', 0, 1)
 if ordinary[2] then lag = math.max(lag, now - tonumber(ordinary[2])) end
 return {redis.call('ZCARD', KEYS[1]), redis.call('ZCOUNT', KEYS[1], '-inf', now), math.floor(lag)}
 """
@@ -215,7 +218,10 @@ class DueQueue:
         return self.settle_many([(claimed, delay_s)])[0]
 
     def settle_many(self, settled: Sequence[tuple[Claimed, float | None]]) -> list[str]:
-        """Give back alarms. Answers the score set for each, or REMOVED, or LOST if it was no longer ours."""
+        """Give back alarms. Answers for each the score set, REMOVED, HASTENED, or LOST if it was no longer ours.
+
+        HASTENED is no score on purpose: what was known of such an object is out of date, and must not be found by it.
+        """
         argv: list[Any] = []
         for claimed, delay_s in settled:
             argv += [claimed.ref.member, claimed.lease, "" if delay_s is None else max(0.0, delay_s) * 1000]
@@ -286,8 +292,8 @@ class DueQueue:
 
 def _claimed(ref: Ref, lease: str, score: str, now_ms: float) -> Claimed:
     due_ms = float(score)
-    if due_ms < 1e12:
-        due_ms += 1e12
+    if now_ms - due_ms > _BAND_MS / 2:  # not a fixed limit: in 2033 the express band itself passes 10^12
+        due_ms += _BAND_MS
     return Claimed(
         ref=ref,
         lease=lease,

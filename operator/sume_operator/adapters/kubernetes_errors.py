@@ -16,6 +16,8 @@ from typing import Final
 import urllib3
 from kubernetes.client.exceptions import ApiException
 
+from sume_operator.core.wording import one_line
+
 
 class ClusterError(Exception):
     """The API server did not do what it was asked."""
@@ -64,7 +66,8 @@ def translated(what: str) -> Iterator[None]:
     except ApiException as error:
         status = int(error.status or 0)
         kind = _BY_STATUS.get(status, ClusterUnavailableError)
-        detail = f": {str(error.body)[:500]}" if kind is RefusedError and error.body else ""
+        # It can hold what was refused, and so a signed address.
+        detail = f": {one_line(str(error.body), 500)}" if kind is RefusedError and error.body else ""
         raise kind(f"{what}: HTTP {status}{detail}") from None
     except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
         # Not the text: urllib3's holds addresses of objects, which would make every message another one.

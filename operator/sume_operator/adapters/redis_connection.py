@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import redis
 from redis.backoff import NoBackoff
@@ -27,7 +27,7 @@ class _PasswordFile(CredentialProvider):
         self._username = username
 
     def get_credentials(self) -> tuple[str] | tuple[str, str]:
-        password = self._path.read_text(encoding="utf-8").strip()
+        password = self._path.read_text(encoding="utf-8", errors="surrogateescape").strip()
         return (self._username, password) if self._username else (password,)
 
 
@@ -43,10 +43,17 @@ def connect(url: str, *, connections: int, password_file: Path | None = None) ->
         "socket_connect_timeout": SOCKET_TIMEOUT_S,
         "max_connections": connections + SPARE_CONNECTIONS,
         "decode_responses": True,
+        "encoding_errors": "surrogateescape",  # a foreign member may be any bytes, and is to be set aside as it is
     }
-    if password_file is not None:
-        options["credential_provider"] = _PasswordFile(password_file, urlsplit(url).username)
-    return redis.Redis.from_url(url, **options)
+    try:
+        if password_file is not None:
+            user_info, at, _host = urlsplit(url).netloc.rpartition("@")
+            user = unquote(user_info.partition(":")[0])
+            options["credential_provider"] = _PasswordFile(password_file, user or None)
+            url = url.replace(user_info + at, "", 1)  # redis-py takes credentials from one place only
+        return redis.Redis.from_url(url, **options)
+    except ValueError:  # its text can hold what stands before the @
+        raise ValueError("not the URL of a Redis: wants redis://, rediss:// or unix://, host and port") from None
 
 
 @contextmanager

@@ -232,6 +232,8 @@ def _job_error(body: _Body, headers: Mapping[str, str]) -> JobError | None:
     if raw is None:
         return None
     error = _Error.model_validate(raw)
+    if not (error.code or error.message or error.public_reason):
+        return None
     return JobError(
         code=error.code,
         message=error.message,
@@ -275,9 +277,7 @@ def _amount(raw: Mapping[str, Any], stem: str) -> Decimal | None:
 
 def _found(body: _Body) -> Iterator[Found]:
     result = body.first("result")
-    artifacts = (result or {}).get("artifacts")
-    if artifacts is None:
-        artifacts = body.first("artifacts")
+    artifacts = (result or {}).get("artifacts") or body.first("artifacts")
     found = list(_artifacts(artifacts, None))
     if not found:
         found = list(_loose_urls(body.raw_payload if result is None else result))
@@ -287,7 +287,8 @@ def _found(body: _Body) -> Iterator[Found]:
 def _artifacts(value: object, kind: str | None) -> Iterator[Found]:
     """A list of outputs, a mapping by kind, one output, or a bare URL."""
     if isinstance(value, str):
-        yield Found(url=value.strip(), kind=kind)
+        if "://" in value:
+            yield Found(url=value.strip(), kind=kind)
     elif isinstance(value, list):
         for item in value:
             yield from _artifacts(item, kind) if not isinstance(item, list) else ()
@@ -319,7 +320,9 @@ def _loose_urls(result: Mapping[str, Any]) -> Iterator[Found]:
 
 
 def _instant(value: object) -> datetime | None:
-    """RFC 3339 or seconds since the epoch -> an instant; None for anything else."""
+    """RFC 3339 or seconds since the epoch -> an instant from 1970 on; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
     readers: tuple[Callable[[], datetime], ...] = (
         lambda: datetime.fromtimestamp(float(str(value)), UTC),
         lambda: datetime.fromisoformat(str(value)),
@@ -327,7 +330,8 @@ def _instant(value: object) -> datetime | None:
     for read in readers:
         try:
             instant = read()
+            instant = instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
         except (ValueError, OverflowError, OSError):
             continue
-        return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+        return instant if instant.year >= 1970 else None
     return None

@@ -46,6 +46,13 @@ class _KeyAuth(AuthBase):
         return request
 
 
+class _Session(requests.Session):
+    """Sees no redirect: requests would build the next request, and fail on an odd Location, even if told not to."""
+
+    def get_redirect_target(self, resp: requests.Response) -> str | None:  # noqa: ARG002
+        return None
+
+
 class _StaleConnectionError(Exception):
     """The kept-alive connection was dead before the request reached anybody."""
 
@@ -64,7 +71,7 @@ class SumeAPI:
         self._base_url = base_url
         self._auth_mode = auth_mode
         self._observe = observe
-        self._session = requests.Session()
+        self._session = _Session()
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         self._session.headers["User-Agent"] = f"sume-operator/{__version__}"
         self._session.headers["Accept"] = "application/json"
@@ -142,9 +149,7 @@ def _failure(error: requests.RequestException, deadline: Deadline, timeout_s: fl
     if deadline.expired or isinstance(error, requests.Timeout):
         return _too_slow(timeout_s)
     cause = _innermost(error)
-    if deadline.connection_was_reused and isinstance(
-        cause, RemoteDisconnected | ConnectionResetError | BrokenPipeError
-    ):
+    if deadline.may_be_stale and isinstance(cause, RemoteDisconnected | ConnectionResetError | BrokenPipeError):
         raise _StaleConnectionError from None
     if isinstance(error, requests.exceptions.SSLError):
         return Unavailable(detail="TLS failed: the server's certificate is not trusted or not its own"), "tls"
