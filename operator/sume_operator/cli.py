@@ -54,8 +54,9 @@ def poller() -> None:
     client = _redis(settings, connections=settings.sume_concurrency)
     left = role.run(settings, cluster, client, _queue(settings, client, metrics), metrics, _instance())
     log.info("stopped; turns left to their lease: %d", left)
-    logging.shutdown()
-    os._exit(0)  # a turn that hangs would keep the interpreter waiting for its thread
+    if left:  # a turn that hangs would keep the interpreter waiting for its thread
+        logging.shutdown()
+        os._exit(0)
 
 
 @main.command()

@@ -7,12 +7,16 @@ from pythonjsonlogger.json import JsonFormatter
 
 from sume_operator.core.wording import masked
 
+_PLAIN = logging.Formatter()
+
 
 class _Masked(logging.Filter):
     """The last line of defence: texts are made without secrets, and masked all the same."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg, record.args = masked(record.getMessage()), None
+        if record.exc_info:  # both formatters take the text where there is no exception to be formatted
+            record.exc_text, record.exc_info = masked(_PLAIN.formatException(record.exc_info)), None
         return True
 
 

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationError, Validati
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 SPARE_LEASE_S: Final = 3.0
+MAX_API_URL_CHARS: Final = 512
 
 
 class SettingsError(ValueError):
@@ -21,7 +22,10 @@ def _api_url(value: str) -> str:
     if parts.username or parts.password or parts.query or parts.fragment:
         raise ValueError("wants a URL without user name, query or fragment; the key belongs into SUME_API_KEY")
     base = value.strip().rstrip("/")
-    return base if base.endswith("/v1") else f"{base}/v1"
+    base = base if base.endswith("/v1") else f"{base}/v1"
+    if len(base) > MAX_API_URL_CHARS:
+        raise ValueError(f"wants at most {MAX_API_URL_CHARS} characters, for status.apiURL holds no more")
+    return base
 
 
 def _names(value: Any) -> Any:

@@ -1,5 +1,6 @@
 """The sorted set on a real server: every rule of the scripts, then many threads at once, then against a model."""
 
+import os
 import random
 import threading
 import time
@@ -42,7 +43,7 @@ def start(flavour: Flavour, directory: Path, *options: str) -> RedisServer:
     try:
         find_server(flavour)
     except MissingError as error:
-        if flavour == "redis":
+        if flavour == "redis" and not os.environ.get("CI"):  # in CI a missing part is a failure
             pytest.skip(str(error))
         raise
     return RedisServer(directory, flavour=flavour, options=options)
@@ -377,7 +378,7 @@ def test_a_full_redis_refuses_claims_whole_and_loses_nobody(bench: Bench) -> Non
             lambda: bench.queue.claim(10, 60),
             lambda: bench.queue.settle(mine[0], 30),
             lambda: bench.queue.schedule([(C, 60)]),
-            lambda: bench.queue.hasten(REFS[7]),
+            lambda: bench.queue.hasten(mine[1].ref),
         ):
             with pytest.raises(RedisUnavailableError, match=r"OOM|OutOfMemory"):
                 refused()
@@ -531,7 +532,7 @@ class Model:
         entry = self.entries.get(ref)
         if entry is not None and entry.kind in ("leased", "marked"):
             self.entries[ref] = replace(entry, kind="marked")
-        else:
+        elif entry is None or entry.kind != "express":  # who is in front already keeps its place
             self.entries[ref] = Entry("express", self.tick)
 
     def claim(self, batch: int, *, lapses: bool) -> list[Ref]:

@@ -96,14 +96,15 @@ return added
 """
 )
 
-# KEYS[1] the set. ARGV[1] member. Answer: 1. A running lease is kept and marked; anything else becomes due now.
+# KEYS[1] the set. ARGV[1] member. Answer: 1. A running lease is kept and marked; anything else becomes due now. Who
+# stands in the express band already keeps its place.
 _HASTEN: Final = (
     _NOW
     + """
-local score = tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1]) or '0')
+local score = tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1]) or now)
 if score > now and score % 1 == 0.5 then
   redis.call('ZADD', KEYS[1], score + 0.25, ARGV[1])
-elseif not (score > now and score % 1 == 0.75) then
+elseif score > now - BAND / 2 and not (score > now and score % 1 == 0.75) then
   redis.call('ZADD', KEYS[1], now - BAND, ARGV[1])
 end
 return 1

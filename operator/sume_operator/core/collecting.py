@@ -121,6 +121,9 @@ def _one_more(status: Status, kind: str, now: datetime) -> Status:
 
 
 def _waits(render: Render, status: Status, now: datetime, terms: Terms) -> Verdict:
+    given_up = gives_up_collecting(render, now)
+    if given_up:
+        return given_up
     changes = {SYNCED: _OBSERVED}
     return goes_on(render, status, now, terms, delay_s=terms.pace.usual_s(None), changes=changes, outcome="unchanged")
 

@@ -102,18 +102,16 @@ def _condition(render: Render, status: Status, now: datetime, kind: str, says: S
 
 def _what_it_waits_for(render: Render, status: Status, said: dict[str, Says]) -> Says:
     """The most blocking reason. A suspended render waits for its owner before it waits for anything else."""
-    if said[ACCEPTED].status == NO:
-        return replace(said[ACCEPTED], status=MAYBE)
-    if render.suspend and not render.cancel:
+    if render.suspend and not render.cancel and render.job_id is not None:
         message = "Suspended by spec.suspend: nothing is asked of Sume."
         return Says(status=MAYBE, reason="Suspended", message=message)
-    for kind in (SUBMITTED, SYNCED):
+    for kind in (ACCEPTED, SUBMITTED, SYNCED):
         if said[kind].status == NO:
             return replace(said[kind], status=MAYBE)
-    if render.cancel and (status.cancellation is None or status.cancellation.result == "Accepted"):
-        return Says(status=MAYBE, reason="Canceling", message="Sume is asked to cancel the job.")
     if status.polling.collecting_since:
         message = "The job has completed; its outputs are being collected."
         return Says(status=MAYBE, reason="Processing", message=message)
+    if render.cancel and (status.cancellation is None or status.cancellation.result == "Accepted"):
+        return Says(status=MAYBE, reason="Canceling", message="Sume is asked to cancel the job.")
     reason = status.state if status.state in (PENDING, QUEUED) else PROCESSING
     return Says(status=MAYBE, reason=reason, message=_STATE_MESSAGES.get(status.state, ""))

@@ -1,7 +1,7 @@
 """What a status read says about the job: words, the flag `terminal`, and the patience with answers that contradict."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from sume_operator.core.conditions import (
@@ -22,7 +22,7 @@ from sume_operator.core.job import JobError, JobStatus
 from sume_operator.core.pace import Terms
 from sume_operator.core.render import Render
 from sume_operator.core.status import Polling, Status, Streak
-from sume_operator.core.step import wants_cancel
+from sume_operator.core.step import is_past_deadline, wants_cancel
 from sume_operator.core.verdict import Verdict, ends, goes_on, steps_on
 from sume_operator.core.wording import in_seconds, one_line, one_line_or_none
 
@@ -117,8 +117,7 @@ def _runs(
 ) -> Verdict:
     """The job has not ended: look again, unless its deadline has passed."""
     status = replace(status, polling=replace(status.polling, streak=None))
-    limit_s, started = render.active_deadline_s, status.start_time
-    if limit_s is None or started is None or now < started + timedelta(seconds=limit_s):
+    if not is_past_deadline(render, status.start_time, now):
         return _goes_on(render, status, now, terms, reply, synced)
     if wants_cancel(render.with_status(status)):
         return steps_on(render, status, now, synced, "changed")
@@ -154,10 +153,9 @@ def _ended(render: Render, status: Status, now: datetime, state: str, synced: di
 
 def _was_given_up(render: Render, status: Status) -> bool:
     """Whether it was the deadline that had the job canceled."""
-    started = status.start_time
-    if render.cancel or render.active_deadline_s is None or started is None or status.cancellation is None:
+    if render.cancel or status.cancellation is None:
         return False
-    return status.cancellation.time >= started + timedelta(seconds=render.active_deadline_s)
+    return is_past_deadline(render, status.start_time, status.cancellation.time)
 
 
 def _result_of(status: Status, state: str) -> Says:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from sume_operator.core import collecting, observing, trouble
-from sume_operator.core.conditions import ACCEPTED, NO, YES, Says, with_conditions
+from sume_operator.core.conditions import ACCEPTED, COMPLETED, NO, YES, Says, with_conditions
 from sume_operator.core.job import (
     Call,
     Cancel,
@@ -31,7 +31,7 @@ from sume_operator.core.keys import NOTHING_KNOWN, KeyView
 from sume_operator.core.pace import Terms
 from sume_operator.core.render import Render
 from sume_operator.core.status import Cancellation
-from sume_operator.core.verdict import Never, Verdict, ended_already, goes_on, steps_on
+from sume_operator.core.verdict import AtOnce, Verdict, goes_on, steps_on
 from sume_operator.core.wording import one_line_or_none
 
 
@@ -40,9 +40,9 @@ def settle(
 ) -> Verdict:
     """What `reply` to `call` means for `render` at `now`. Total: every reply has a verdict."""
     if render.status.terminal:
-        if isinstance(call, Collect):
+        if isinstance(call, Collect) and render.status.state == COMPLETED:
             return collecting.refreshed(render, reply, now, terms)
-        return ended_already(render, render.status, Never(), "unchanged")
+        return Verdict(render=render, next=AtOnce(), outcome="unchanged")  # it ended meanwhile: the reply is too late
     match reply:
         case NoCredentials():
             return _without_credentials(render, reply, now, terms)

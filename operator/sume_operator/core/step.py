@@ -59,17 +59,16 @@ def next_step(render: Render, now: datetime, terms: Terms) -> Step:
     """The one next thing to do for `render` at `now`."""
     if render.status.terminal:
         return _after_the_end(render, now, terms)
+    if _finalizer_is_wrong(render):
+        return SetFinalizer(present=not render.has_finalizer)
     if render.job_id is None:
         return Note(why=NEVER_ASKED if render.cancel else SUBMISSIONS_DISABLED)
-    leaving = is_leaving(render)
-    if render.has_finalizer != wants_finalizer(render) and (leaving or render.deletion_time is None):
-        return SetFinalizer(present=not render.has_finalizer)
+    if _is_paused(render):
+        return Rest() if _pause_is_noted(render) else Note(why=SUSPENDED)
     if render.status.api_url not in (None, terms.api_url):
         return Note(why=WRONG_ENDPOINT)
     if wants_cancel(render):
         return Cancel(job_id=render.job_id)
-    if render.suspend and not render.cancel and not leaving:
-        return Rest() if _is_noted(render, SUSPENDED) else Note(why=SUSPENDED)
     if render.status.polling.collecting_since:
         return Collect(job_id=render.job_id)
     return Check(job_id=render.job_id)
@@ -85,9 +84,9 @@ def first_due(render: Render, now: datetime) -> float | None:
             return _seconds_until(status.polling.next_poll_time, now)
         expiry = expiry_time(render)
         return None if expiry is None or render.deletion_time else _seconds_until(expiry, now)
-    if not render.is_observed:
+    if not render.is_observed or _finalizer_is_wrong(render):
         return 0.0
-    if render.suspend and not render.cancel and not is_leaving(render) and _is_noted(render, SUSPENDED):
+    if _is_paused(render) and _pause_is_noted(render):
         return None
     return _seconds_until(status.polling.next_poll_time, now)
 
@@ -114,10 +113,14 @@ def wants_cancel(render: Render) -> bool:
 
 def deadline_has_passed(render: Render) -> bool:
     """Whether an answer read after the deadline has shown the job still running (the clock alone decides nothing)."""
-    started, last = render.status.start_time, render.status.polling.last_poll_time
-    if render.active_deadline_s is None or started is None or last is None:
+    return is_past_deadline(render, render.status.start_time, render.status.polling.last_poll_time)
+
+
+def is_past_deadline(render: Render, started: datetime | None, at: datetime | None) -> bool:
+    """Whether `at` is activeDeadlineSeconds after `started`. Numbers are compared: no timedelta holds 10^18 seconds."""
+    if render.active_deadline_s is None or started is None or at is None:
         return False
-    return last >= started + timedelta(seconds=render.active_deadline_s)
+    return (at - started).total_seconds() >= render.active_deadline_s
 
 
 def has_ended_at_sume(render: Render) -> bool:
@@ -151,9 +154,21 @@ def _after_the_end(render: Render, now: datetime, terms: Terms) -> Step:
     return Rest()
 
 
-def _is_noted(render: Render, reason: str) -> bool:
-    succeeded = render.status.condition(SUCCEEDED)
-    return render.is_observed and succeeded is not None and succeeded.reason == reason
+def _finalizer_is_wrong(render: Render) -> bool:
+    """Whether it must be set or taken off; on an object that is being deleted it can only be taken off."""
+    return render.has_finalizer != wants_finalizer(render) and (is_leaving(render) or render.deletion_time is None)
+
+
+def _is_paused(render: Render) -> bool:
+    """Whether nothing is asked about the job until its owner resumes it; cancel and deletion win over suspend."""
+    return render.job_id is not None and render.suspend and not render.cancel and not is_leaving(render)
+
+
+def _pause_is_noted(render: Render) -> bool:
+    """Whether the status says so, and announces no poll: an answer that came after the edit still does."""
+    succeeded, next_poll_time = render.status.condition(SUCCEEDED), render.status.polling.next_poll_time
+    says_so = succeeded is not None and succeeded.reason == SUSPENDED and next_poll_time is None
+    return render.is_observed and says_so
 
 
 def _seconds_until(instant: datetime | None, now: datetime) -> float:

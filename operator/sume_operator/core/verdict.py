@@ -1,7 +1,8 @@
 """What a turn comes to: the render with its new status, and when it is looked at next."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from sume_operator.core.conditions import Says, carried_over, with_conditions
 from sume_operator.core.pace import Terms, jittered
@@ -28,6 +29,7 @@ class Never:
 
 
 Next = Again | AtOnce | Never
+_SOME_TIME: Final = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,4 +119,6 @@ def is_worth_writing(written: Status, new: Status, refresh_s: float) -> bool:
 
 
 def _apart_from_times(status: Status) -> Status:
-    return replace(status, polling=replace(status.polling, count=0, last_poll_time=None, next_poll_time=None))
+    """When the next poll comes is left out; that there is one is not."""
+    next_poll_time = status.polling.next_poll_time and _SOME_TIME
+    return replace(status, polling=replace(status.polling, count=0, last_poll_time=None, next_poll_time=next_poll_time))

@@ -2,9 +2,11 @@
 
 import re
 
-_QUERY_OF_URL = re.compile(r"(https?://[^\s?#\"'<>]+)[?#][^\s\"'<>]*", re.IGNORECASE)
-_USERINFO_OF_URL = re.compile(r"(\w+://)[^\s/@]+@")
-_BEARER = re.compile(r"\b(bearer|x-api-key:?|authorization:?)\s+\S+", re.IGNORECASE)
+_QUERY_OF_URL = re.compile(r"(https?://[^\s?#\"<>]++)[?#][^\s\"<>]*", re.IGNORECASE)
+_USERINFO_OF_URL = re.compile(r"\b(\w{1,16}://)[^\s/]+@")
+_BEARER = re.compile(r"\bbearer\s+[\"']?[^\s\"',;]+", re.IGNORECASE)
+_KEY_HEADER = re.compile(r"\b(x-api-key|authorization)([\"']?\s*[:=]\s*[\"']?|\s+)[^\s\"',;]+", re.IGNORECASE)
+_READ_AHEAD = 8  # so many times what fits is read, for masking makes a text shorter; the rest of a megabyte is not
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 
 
@@ -12,12 +14,13 @@ def masked(text: str) -> str:
     """`text` without query strings (signatures), user names in URLs and anything that looks like a key."""
     text = _QUERY_OF_URL.sub(r"\1?…", text)
     text = _USERINFO_OF_URL.sub(r"\1…@", text)
-    return _BEARER.sub(r"\1 …", text)
+    text = _BEARER.sub("Bearer…", text)  # first: what follows an Authorization is then one word
+    return _KEY_HEADER.sub(r"\1\2…", text)
 
 
 def one_line(text: str, max_chars: int) -> str:
     """`text` masked, on one line, and cut to `max_chars` with a mark where it was cut."""
-    flat = _CONTROL.sub(" ", masked(text)).strip()
+    flat = _CONTROL.sub(" ", masked(text[: _READ_AHEAD * max_chars])).strip()
     return flat if len(flat) <= max_chars else flat[: max_chars - 1] + "…"
 
 
