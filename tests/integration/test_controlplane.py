@@ -91,7 +91,8 @@ def test_a_start_that_fails_names_the_one_that_failed(programs: Binaries, tmp_pa
 
 
 _HOLDER: Final = """
-import pathlib, sys, time
+import pathlib, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background lets its children ignore it
 from controlplane import ControlPlane, RedisServer, binaries
 directory = pathlib.Path(sys.argv[1])
 control_plane, redis = ControlPlane(directory / "control-plane", binaries()), RedisServer(directory / "redis")
@@ -111,7 +112,10 @@ def test_nothing_outlives_the_process_that_started_it(programs: Binaries, tmp_pa
         assert len(pids) == 3
         assert all(map(_lives, pids))
         holder.send_signal(number)
-        eventually(lambda: not any(map(_lives, pids)), within_s=15, what="all children gone")
+        try:
+            eventually(lambda: not any(map(_lives, pids)), within_s=15, what="all children gone")
+        finally:
+            holder.kill()
 
 
 # --- one child -------------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import pytest
 from builders import NOW, at, completed, following, merged
 from sume_operator.core.render import (
     FINALIZER,
-    MAX_POLL_REQUEST_CHARS,
     POLL_REQUESTED_AT,
     MalformedObjectError,
     Ref,
@@ -106,7 +105,7 @@ def test_whether_a_status_is_up_to_date(
 
 def test_a_long_poll_request_is_cut_as_it_is_echoed() -> None:
     render = parse_render(body(metadata=METADATA | {"annotations": {POLL_REQUESTED_AT: "p" * 5000}}))
-    assert render.poll_request == "p" * MAX_POLL_REQUEST_CHARS
+    assert render.poll_request == "p" * 128
 
 
 @pytest.mark.parametrize(

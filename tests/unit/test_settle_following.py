@@ -37,7 +37,6 @@ from sume_operator.core.job import (
     Usage,
 )
 from sume_operator.core.noting import noted
-from sume_operator.core.observing import CONTRADICTIONS_BORNE
 from sume_operator.core.render import Render
 from sume_operator.core.status import Cancellation
 from sume_operator.core.step import NEVER_ASKED, OBSERVED, SUBMISSIONS_DISABLED, SUSPENDED, WRONG_ENDPOINT, Note
@@ -155,7 +154,7 @@ def test_what_a_job_cost_is_kept_until_sume_says_otherwise() -> None:
 )
 def test_a_word_that_contradicts_the_flag_is_looked_at_three_more_times(word: str, end: str | None) -> None:
     reply, render = JobStatus(word=word, terminal=False, next_poll_s=10), running()
-    for look in range(CONTRADICTIONS_BORNE):
+    for look in range(3):
         verdict = checked(render, reply, at(10 * look))
         render = verdict.render
         assert (render.status.state, render.status.terminal) == ("Processing", False)
@@ -170,7 +169,7 @@ def test_a_word_that_contradicts_the_flag_is_looked_at_three_more_times(word: st
 
 def test_a_flag_that_contradicts_the_word_is_believed_in_the_end() -> None:
     reply, render = JobStatus(word="processing", terminal=True), running()
-    for _ in range(CONTRADICTIONS_BORNE):
+    for _ in range(3):
         render = checked(render, reply).render
         assert (render.status.state, render.status.terminal) == ("Processing", False)
     render = checked(render, reply).render
@@ -181,7 +180,7 @@ def test_a_flag_that_contradicts_the_word_is_believed_in_the_end() -> None:
 def test_a_clear_answer_forgets_contradictions() -> None:
     reply, render = JobStatus(word="failed", terminal=False), running()
     for _ in range(2):
-        for _ in range(CONTRADICTIONS_BORNE):
+        for _ in range(3):
             render = checked(render, reply).render
         render = checked(render, RUNNING).render
     assert render.status.polling.streak is None
@@ -190,7 +189,7 @@ def test_a_clear_answer_forgets_contradictions() -> None:
 
 def test_trouble_between_contradictions_counts_for_nothing() -> None:
     reply, render = JobStatus(word="failed", terminal=False), running()
-    for _ in range(CONTRADICTIONS_BORNE):
+    for _ in range(3):
         render = checked(checked(render, reply).render, Unavailable(detail="HTTP 500")).render
     assert not render.status.terminal
     assert checked(render, reply).render.status.terminal

@@ -35,7 +35,6 @@ from sume_operator.core.job import (
 from sume_operator.core.keys import Answered, KeyView
 from sume_operator.core.render import Render
 from sume_operator.core.status import Condition, Status, Submission
-from sume_operator.core.trouble import LOOKS_UNTIL_NEVER_SEEN_IS_LOST, LOOKS_UNTIL_SEEN_IS_LOST
 from sume_operator.core.verdict import Again
 
 Row = tuple[str, Reply, str, float, str]
@@ -152,7 +151,7 @@ def answered_for(job_id: str, seconds: float) -> KeyView:
 
 
 def test_a_job_never_seen_is_lost_after_five_looks() -> None:
-    nearly = lost_looks(following(), [0.0] * (LOOKS_UNTIL_NEVER_SEEN_IS_LOST - 1), KeyView())
+    nearly = lost_looks(following(), [0.0] * 4, KeyView())
     assert not nearly.status.terminal
     lost = lost_looks(nearly, [1.0], KeyView())
     assert (lost.status.state, lost.status.completion_time) == ("Failed", at(1))
@@ -161,7 +160,7 @@ def test_a_job_never_seen_is_lost_after_five_looks() -> None:
     assert "spec.jobID" in (lost.status.message or "")
 
 
-TEN_OVER_AN_HOUR = [n * 400.0 for n in range(LOOKS_UNTIL_SEEN_IS_LOST)]
+TEN_OVER_AN_HOUR = [n * 400.0 for n in range(10)]
 SEEN: list[tuple[str, list[float], KeyView, bool]] = [
     ("10 looks, 1 h, another answered", TEN_OVER_AN_HOUR, answered_for(OTHER, 10), True),
     ("10 looks, exactly 1 h", [*[0.0] * 9, 3600.0], answered_for(OTHER, 0), True),
