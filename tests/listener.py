@@ -101,8 +101,8 @@ class Listener:
             except OSError:
                 return
             self._open.append(sock)
-            self._start(self._serve, sock, self.connections)
-            self.connections += 1
+            self.connections += 1  # before anybody can have an answer over it
+            self._start(self._serve, sock, self.connections - 1)
 
     def _serve(self, sock: socket.socket, number: int) -> None:
         with contextlib.suppress(OSError, ValueError):

@@ -483,6 +483,7 @@ def test_a_backlog_of_200000_slows_nobody_down(server: RedisServer, figures: Cal
 def test_claims_per_second(server: RedisServer, figures: Callable[[str], None]) -> None:
     with using(server) as bench:
         bench.queue.schedule([(ref, 0.0) for ref in REFS])
+        rates = {}
         for batch in (1, 16):
             count, began_s = 0, time.perf_counter()
             while time.perf_counter() - began_s < 0.4:
@@ -490,9 +491,9 @@ def test_claims_per_second(server: RedisServer, figures: Callable[[str], None]) 
                 assert len(claimed) == batch
                 bench.queue.settle_many([(c, 0.0) for c in claimed])
                 count += batch
-            rate = count / (time.perf_counter() - began_s)
-            figures(f"due queue, one thread, claim + settle of {batch}: {rate:,.0f} alarms/s")
-            assert rate > 200
+            rates[batch] = count / (time.perf_counter() - began_s)
+            figures(f"due queue, one thread, claim + settle of {batch}: {rates[batch]:,.0f} alarms/s")
+        assert rates[16] > 2 * rates[1]  # a ratio within one run: how busy the machine is does not matter
 
 
 # --- against a model ------------------------------------------------------------------------------
