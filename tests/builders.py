@@ -1,15 +1,29 @@
 """Renders, replies and statuses for the unit tests: what a test does not name is as ordinary as can be."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from sume_operator.core.job import Call, Cancel, Check, Collect, Found, JobResult, JobStatus, Reply
+from sume_operator.core.job import (
+    Call,
+    Cancel,
+    Check,
+    Collect,
+    Found,
+    JobResult,
+    JobStatus,
+    Reply,
+    Submit,
+    Submitted,
+    Unavailable,
+)
 from sume_operator.core.keys import NOTHING_KNOWN, KeyView
 from sume_operator.core.pace import Pace, Terms
-from sume_operator.core.render import FINALIZER, Ref, Render
+from sume_operator.core.render import FINALIZER, Ref, Render, Request
 from sume_operator.core.settle import settle
 from sume_operator.core.status import Status
+from sume_operator.core.submitting import intended
 from sume_operator.core.verdict import Again, Verdict
 
 NOW: Final = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -24,6 +38,9 @@ RUNNING: Final = JobStatus(word="processing", terminal=False)
 COMPLETED: Final = JobStatus(word="completed", terminal=True)
 FAILED: Final = JobStatus(word="failed", terminal=True)
 CANCELED: Final = JobStatus(word="canceled", terminal=True)
+MADE: Final = Submitted(job_id=JOB)
+FINGERPRINT: Final = "f1"
+KEY: Final = KeyView(fingerprint=FINGERPRINT)
 ONE_VIDEO: Final = JobResult(found=(Found(url="https://media.sume.com/1.mp4", content_type="video/mp4"),))
 
 
@@ -40,8 +57,48 @@ def following(**fields: Any) -> Render:
 
 def requesting(**fields: Any) -> Render:
     """A render that asks for a job it does not have."""
-    ordinary: dict[str, Any] = {"ref": REF, "creation_time": NOW}
+    request = Request(model="sume/avatar-video/v1.0", arguments={"prompt": "Hi"})
+    ordinary: dict[str, Any] = {"ref": REF, "creation_time": NOW, "request": request}
     return Render(**ordinary | fields)
+
+
+def submit_of(render: Render) -> Submit:
+    """The call that asks for its job."""
+    assert render.request is not None
+    return Submit(
+        endpoint=render.request.entry_point,
+        model=render.request.model,
+        idempotency_key=render.idempotency_key,
+        arguments=render.request.arguments,
+    )
+
+
+def intending(render: Render, now: datetime = NOW) -> Render:
+    """The render as a turn has it on record before it asks."""
+    asked_before = render.is_being_submitted
+    noted = replace(render, noted_key=render.base_key)
+    status = intended(noted, submit_of(render), now, TERMS, fingerprint=FINGERPRINT, asked_before=asked_before)
+    return noted.with_status(status)
+
+
+def asked(render: Render, reply: Reply, now: datetime = NOW) -> Verdict:
+    """The verdict on a request that was sent."""
+    return answered(intending(render, now), reply, now)
+
+
+def answered(render: Render, reply: Reply, now: datetime = NOW) -> Verdict:
+    """The verdict on a request, sent or not, of a render as it is on record."""
+    return _settled(render, submit_of(render), reply, now, KEY)
+
+
+def submitted(**fields: Any) -> Render:
+    """A render whose job was made at NOW."""
+    return asked(requesting(**fields), MADE).render
+
+
+def unanswered(**fields: Any) -> Render:
+    """A render that asked for its job at NOW, and got no answer."""
+    return asked(requesting(**fields), Unavailable(detail="no complete answer within 90 s")).render
 
 
 def running(**fields: Any) -> Render:

@@ -11,7 +11,20 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from builders import NOW, TERMS, collecting, completed, failed, following, merged, requesting, running
+from builders import (
+    FINGERPRINT,
+    NOW,
+    TERMS,
+    collecting,
+    completed,
+    failed,
+    following,
+    merged,
+    requesting,
+    running,
+    submitted,
+    unanswered,
+)
 from sume_operator.core.job import (
     Call,
     Cancel,
@@ -27,9 +40,13 @@ from sume_operator.core.job import (
     JobUnknown,
     Malformed,
     NoCredentials,
+    NoSlot,
     RateLimited,
     Refusal,
     Reply,
+    Spent,
+    Submit,
+    Submitted,
     Unauthorized,
     Unavailable,
     Usage,
@@ -42,6 +59,7 @@ from sume_operator.core.render import FINALIZER, Render
 from sume_operator.core.settle import settle
 from sume_operator.core.status import Status, parse_status, to_body
 from sume_operator.core.step import Expire, Note, Rest, SetFinalizer, Sleep, next_step
+from sume_operator.core.submitting import intended
 from sume_operator.core.verdict import Again, AtOnce, Never, Next, Verdict, is_worth_writing
 
 SIGNATURE: Final = "SIGNATURE"
@@ -104,6 +122,7 @@ TROUBLES: Final[list[Reply]] = [
         for reply in (Unavailable(detail=text), Malformed(detail=text), Unauthorized(message=text))
     ),
     *(Held(reason=reason, retry_after_s=s or 1.0) for reason in ("Unauthorized", "RateLimited") for s in SECONDS),
+    *(Spent(retry_after_s=seconds or 1.0) for seconds in SECONDS),
     *(NoCredentials(reason=reason, message=text) for reason in NO_KEY for text in NASTY if text.strip()),
 ]
 RESULTS: Final[list[Reply]] = [
@@ -115,6 +134,30 @@ RESULTS: Final[list[Reply]] = [
     *(JobResult(found=(Found(url=SIGNED, kind=text, content_type=text, size_bytes=2**62 - 1),)) for text in NASTY),
 ]
 
+# `job_1` and so on: by turns, so that a retry gets another job.
+MADE: Final[list[Reply]] = [
+    *(
+        Submitted(job_id=job_id, replayed=replayed)
+        for job_id in ("job_1", "job_2", "job_3")
+        for replayed in (False, True)
+    ),
+    *(Submitted(job_id="job_4", word=text, usage=USAGE, next_poll_s=8.0) for text in NASTY),
+    Submitted(job_id="j" * 500, word="queued", next_poll_s=float("nan")),
+]
+NOES: Final[list[Reply]] = [
+    *(Refusal(http_status=402, code="insufficient_credits", message=text) for text in NASTY),
+    *(
+        Refusal(http_status=422, code=text, message=text, retryable=retryable)
+        for text in NASTY
+        for retryable in (True, False, None)
+    ),
+    *(Refusal(http_status=status, retryable=False) for status in (409, 500)),
+    *(RateLimited(code="queue_full"), Unauthorized(), Forbidden(), Unavailable(detail="x", was_sent=False)) * 4,
+    Refusal(http_status=400, code="content_policy_rejected", message="Not this."),
+]
+NO_SLOTS: Final[list[Reply]] = [NoSlot(ahead=None), NoSlot(ahead=0), NoSlot(ahead=7)]
+SPENT: Final[list[Reply]] = [Spent(retry_after_s=seconds or 1.0) for seconds in SECONDS]
+made, noes, no_slots = st.sampled_from(MADE), st.sampled_from(NOES), st.sampled_from(NO_SLOTS)
 plain_checks, strange_checks = st.sampled_from(PLAIN_CHECKS), st.sampled_from(STRANGE_CHECKS)
 unknowns, refusals, troubles = st.sampled_from(UNKNOWN), st.sampled_from(REFUSALS), st.sampled_from(TROUBLES)
 results = st.sampled_from(RESULTS)
@@ -127,6 +170,7 @@ class Answers:
     check: Reply
     collect: Reply
     cancel: Reply
+    submit: Reply
 
     def to(self, call: Call) -> Reply:
         """The reply to `call`."""
@@ -137,6 +181,8 @@ class Answers:
                 return self.collect
             case Cancel():
                 return self.cancel
+            case Submit():
+                return self.submit
 
 
 answers = st.builds(
@@ -144,9 +190,22 @@ answers = st.builds(
     check=plain_checks | plain_checks | strange_checks | unknowns | refusals | troubles,
     collect=results | results | unknowns | refusals | troubles,
     cancel=st.just(CancelAccepted()) | refusals | troubles,
+    submit=made | made | unknowns | refusals | noes | no_slots | troubles | troubles,
 )
 any_replies: st.SearchStrategy[Reply] = st.sampled_from(
-    [*PLAIN_CHECKS, *STRANGE_CHECKS, *UNKNOWN, *REFUSALS, *TROUBLES, *RESULTS, CancelAccepted()]
+    [
+        *PLAIN_CHECKS,
+        *STRANGE_CHECKS,
+        *UNKNOWN,
+        *REFUSALS,
+        *TROUBLES,
+        *RESULTS,
+        *MADE,
+        *NOES,
+        *NO_SLOTS,
+        *SPENT,
+        CancelAccepted(),
+    ]
 )
 
 # --- what people may do ---
@@ -176,18 +235,37 @@ class TurnOf:
 
 
 ELSEWHERE: Final = replace(TERMS, api_url="https://elsewhere.example/v1")
+FOLLOW_ONLY: Final = replace(TERMS, submissions_enabled=False)
 turns = st.builds(
     TurnOf,
     after_s=st.sampled_from([0.0, 0.4, 30.0, 400.0, 4000.0, 100_000.0]),
     answers=answers,
-    terms=st.sampled_from([TERMS, TERMS, TERMS, TERMS, ELSEWHERE]),
+    terms=st.sampled_from([TERMS] * 6 + [ELSEWHERE, FOLLOW_ONLY]),
     another_answered=st.booleans(),
 )
+A_FAILED_JOB: Final = TurnOf(
+    after_s=30.0,
+    answers=Answers(
+        check=JobStatus(word="failed"),
+        collect=JobResult(),
+        cancel=CancelAccepted(),
+        submit=Submitted(job_id="job_2"),
+    ),
+)
+NO_CREDITS: Final = replace(A_FAILED_JOB, answers=replace(A_FAILED_JOB.answers, submit=Refusal(http_status=402)))
 Happening = dict[str, Any] | TurnOf
 happenings: st.SearchStrategy[list[Happening]] = st.lists(turns | turns | turns | edits, min_size=3, max_size=14)
+
+
+def retried(**fields: Any) -> Render:
+    """A render whose job was made, and is asked for again should it fail."""
+    return submitted(**{"backoff_limit": 2} | fields)
+
+
+ENDING: Final = (running, collecting, completed, failed)
 births = st.builds(
     lambda born, fields: born(**fields),
-    st.sampled_from([following, following, requesting, running, collecting, completed, failed]),
+    st.sampled_from([following, following, requesting, requesting, submitted, retried, retried, unanswered, *ENDING]),
     st.sampled_from([{}, *(edit for edit in EDITS if not {"delete", "finalizers"} & set(edit))]),
 )
 
@@ -264,7 +342,9 @@ def _turn(base: Render, turn: TurnOf, now: datetime) -> Iterator[Moment | TurnEn
     for _ in range(STEPS_IN_ONE_TURN):
         if not isinstance(upcoming, AtOnce):
             break
-        before, call, reply = render, None, None
+        before = render
+        call: Call | None = None
+        reply: Reply | None = None
         match next_step(render, now, turn.terms):
             case Rest():
                 upcoming = Never()
@@ -281,17 +361,38 @@ def _turn(base: Render, turn: TurnOf, now: datetime) -> Iterator[Moment | TurnEn
                     return
             case Expire():
                 return
+            case Submit() if render != base:  # what spends money starts from what is on record
+                base = render = stored(base, render)
+                continue
             case asked:
                 call, reply = asked, turn.answers.to(asked)
-                verdict = settled(render, call, reply, now, turn)
+                if isinstance(asked, Submit) and not isinstance(reply, Spent | Held | NoSlot | NoCredentials):
+                    before = base = render = on_record(base, asked, now, turn)
+                verdict = settled(render, asked, reply, now, turn)
                 render, upcoming = verdict.render, verdict.next
         yield Moment(now=now, terms=turn.terms, before=before, call=call, reply=reply, after=render, next=upcoming)
+    yield TurnEnd(now=now, terms=turn.terms, base=base, worked=render, stored=stored(base, render), next=upcoming)
+
+
+def stored(base: Render, render: Render) -> Render:
+    """What is on record when `render` has been written, if it says more than the record did."""
     is_written = is_worth_writing(base.status, render.status, 0)
-    stored = base.with_status(written(base.status, render.status)) if is_written else base
-    yield TurnEnd(now=now, terms=turn.terms, base=base, worked=render, stored=stored, next=upcoming)
+    return base.with_status(written(base.status, render.status)) if is_written else base
+
+
+def on_record(base: Render, call: Submit, now: datetime, turn: TurnOf) -> Render:
+    """The object when its job is asked for: with the key as an annotation, the finalizer and the intent."""
+    finalizers = base.finalizers
+    if base.deletion_cancels and not base.deletion_time and not base.has_finalizer:
+        finalizers = (*finalizers, FINALIZER)
+    noted_key = replace(base, noted_key=base.base_key, finalizers=finalizers)
+    status = intended(noted_key, call, now, turn.terms, fingerprint=FINGERPRINT, asked_before=base.is_being_submitted)
+    return noted_key.with_status(written(base.status, status))
 
 
 def settled(render: Render, call: Call, reply: Reply, now: datetime, turn: TurnOf) -> Verdict:
     """The verdict, with what the turn knows of the key."""
-    key = KeyView(answered=(Answered(job_id="another", time=now),) if turn.another_answered else ())
+    key = KeyView(
+        fingerprint=FINGERPRINT, answered=(Answered(job_id="another", time=now),) if turn.another_answered else ()
+    )
     return settle(render, call, reply, now, turn.terms, key)

@@ -37,7 +37,7 @@ def controller() -> None:
     metrics = ControllerMetrics()
     cluster = _cluster(settings, connections=8)
     client = _redis(settings, connections=16)
-    code = role.run(settings, cluster, _queue(settings, client, metrics), metrics, _instance())
+    code = role.run(settings, cluster, client, _queue(settings, client, metrics), metrics, _instance())
     log.info("stopped")
     sys.exit(code)
 

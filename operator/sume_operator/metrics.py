@@ -64,6 +64,7 @@ class PollerMetrics(SharedMetrics):
             "api_request_duration_seconds", "How long Sume took.", _CALL_BUCKETS, ("operation",)
         )
         self.status_writes = self._counter("status_writes_total", "Writes of a status.", ("result",))
+        self.submissions = self._counter("submissions_total", "Requests for a job, by answer.", ("namespace", "result"))
         self.finished = self._counter("finished_total", "Renders that ended.", ("namespace", "reason"))
         self.render_duration = self._histogram(
             "render_duration_seconds", "From the job first seen to its end.", _RENDER_BUCKETS, ("outcome",)

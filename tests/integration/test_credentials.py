@@ -142,9 +142,9 @@ def test_a_secret_that_is_missing_or_lacks_the_key(api: Cluster, kube: Kube) -> 
 def test_a_replaced_key_is_picked_up_and_till_then_read_once(api: Cluster, kube: Kube) -> None:
     reads: list[str] = []
 
-    def read(namespace: str, name: str) -> dict[str, bytes]:
+    def read(namespace: str, name: str, timeout_s: float) -> dict[str, bytes]:
         reads.append(name)
-        return api.read_secret(namespace, name)
+        return api.read_secret(namespace, name, timeout_s)
 
     kube.make_secret(NAMESPACE, "rotated", {"apiKey": KEY})
     lasting = Credentials(read, api_url=URL, cache_s=3600)

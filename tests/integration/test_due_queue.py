@@ -1,6 +1,5 @@
 """The sorted set on a real server: every rule of the scripts, then many threads at once, then against a model."""
 
-import os
 import random
 import threading
 import time
@@ -17,9 +16,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from controlplane import MissingError, RedisServer
-from controlplane.redis_server import Flavour, find_server
+from controlplane import RedisServer
+from controlplane.redis_server import Flavour
 from kube import eventually
+from redis_flavours import start
 from sume_operator.adapters.due_queue import HASTENED, LOST, REMOVED, Claimed, DueQueue
 from sume_operator.adapters.redis_connection import RedisUnavailableError, connect
 from sume_operator.core.render import Ref
@@ -36,17 +36,6 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     flavour: Flavour = request.param
     with start(flavour, tmp_path_factory.mktemp(flavour)) as server:
         yield server
-
-
-def start(flavour: Flavour, directory: Path, *options: str) -> RedisServer:
-    """A server of that flavour. Valkey is among the packages of the tests; Redis may be missing."""
-    try:
-        find_server(flavour)
-    except MissingError as error:
-        if flavour == "redis" and not os.environ.get("CI"):  # in CI a missing part is a failure
-            pytest.skip(str(error))
-        raise
-    return RedisServer(directory, flavour=flavour, options=options)
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,8 +78,8 @@ def _if_count(stack: Stack, namespace: str, count: int) -> Body | None:
     return render if status(render).get("polling", {}).get("count", 0) == count else None
 
 
-def test_a_request_waits_and_says_so(stack: Stack) -> None:
-    stack.start_all()
+def test_a_request_waits_where_submissions_are_off(stack: Stack) -> None:
+    stack.start_all(SUME_SUBMISSIONS_ENABLED="false")
     namespace = stack.namespaces[0]
     stack.kube.create(namespace, "asked", {"request": {"model": "sume/clip", "arguments": {"prompt": "a dog"}}})
     render = eventually(lambda: _if_set(stack.kube.get(namespace, "asked")), within_s=8)

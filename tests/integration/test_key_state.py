@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -57,7 +58,7 @@ def limit(hold_s: float) -> Pause:
 
 
 def test_nothing_is_known_of_a_new_key(pollers: Pollers) -> None:
-    assert pollers.first.look(KEY, NOW) == NOTHING_KNOWN
+    assert pollers.first.look(KEY, NOW) == replace(NOTHING_KNOWN, fingerprint=KEY)
     assert pollers.raw.keys("*") == []
 
 
@@ -66,7 +67,7 @@ def test_a_refused_key_is_held_for_everybody_and_for_no_other_key(pollers: Polle
     view = pollers.second.look(KEY, NOW)
     assert (view.hold_reason, view.in_doubt) == ("Unauthorized", True)
     assert view.hold_s == pytest.approx(KEY_PROBE_S, abs=1)
-    assert pollers.second.look(OTHER, NOW) == NOTHING_KNOWN
+    assert pollers.second.look(OTHER, NOW) == replace(NOTHING_KNOWN, fingerprint=OTHER)
 
 
 def test_one_look_goes_through_per_probe_period(pollers: Pollers) -> None:
@@ -114,7 +115,7 @@ def test_after_a_rate_limit_everybody_goes_on(pollers: Pollers) -> None:
     assert pollers.is_held()
     eventually(lambda: not pollers.is_held(), within_s=3, every_s=0.01)
     assert not pollers.is_held()
-    assert pollers.first.look(KEY, NOW) == NOTHING_KNOWN
+    assert pollers.first.look(KEY, NOW) == replace(NOTHING_KNOWN, fingerprint=KEY)
 
 
 def test_three_different_jobs_with_403_in_a_row_pause_the_key(pollers: Pollers) -> None:
@@ -176,6 +177,17 @@ def test_trouble_is_counted_and_raised(redis_server: RedisServer) -> None:
     with pytest.raises(RedisUnavailableError):
         keys.note(KEY, NoteAnswer(job_id="job_1"))
     assert len(errors) == 2
+
+
+def test_submissions_are_held_apart_from_reads(pollers: Pollers) -> None:
+    pollers.first.note(KEY, limit(500), submissions=True)
+    assert pollers.second.look(KEY, NOW).hold_reason is None
+    view = pollers.second.look(KEY, NOW, submissions=True)
+    assert (view.hold_reason, view.fingerprint) == ("RateLimited", KEY)
+    pollers.first.note(KEY, limit(500))
+    pollers.first.note(KEY, NoteAnswer(job_id="job_1"))
+    assert not pollers.is_held()
+    assert pollers.second.look(KEY, NOW, submissions=True).hold_reason == "RateLimited"
 
 
 def _now_ms(pollers: Pollers) -> int:

@@ -7,6 +7,7 @@ import logging
 import socket
 import ssl
 import subprocess
+import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -32,6 +33,8 @@ from sume_operator.core.job import (
     RateLimited,
     Refusal,
     Reply,
+    Submit,
+    Submitted,
     Unauthorized,
     Unavailable,
 )
@@ -370,7 +373,7 @@ def test_nobody_listens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     user = User(f"http://127.0.0.1:{port}")
-    assert user.perform() == Unavailable(detail="the connection failed (ConnectionRefusedError)")
+    assert user.perform() == Unavailable(detail="the connection failed (ConnectionRefusedError)", was_sent=False)
     assert user.observed == [("check", "connection")]
 
 
@@ -555,6 +558,158 @@ def test_what_is_sent() -> None:
         assert all(b"user-agent: sume-operator/" in request.lower() for request in listener.requests)
 
 
+ODD_KEYS = [
+    "plain",
+    "two words",
+    "two%20words",
+    "line\nbreak",
+    "line%0Abreak",
+    "naïve/1",
+    "na%C3%AFve/1",
+    "鍵",
+    "a+b",
+    "a b",
+    "%",
+]
+
+
+@pytest.mark.parametrize(
+    ("key", "header"),
+    [
+        ("5e0b-1/2", b"5e0b-1/2"),
+        ("!#$&'()*+,:;=?@[]^_`{|}~<>\"\\", b"!#$&'()*+,:;=?@[]^_`{|}~<>\"\\"),
+        ("two words", b"two%20words"),
+        (" x ", b"%20x%20"),
+        ("a\nX-Evil: 1\r\n\r\n", b"a%0AX-Evil:%201%0D%0A%0D%0A"),
+        ("naïve 鍵", b"na%C3%AFve%20%E9%8D%B5"),
+        ("100%", b"100%25"),
+        ("a\tb\x7f\x00", b"a%09b%7F%00"),
+    ],
+)
+def test_an_idempotency_key_is_percent_encoded_always_alike(key: str, header: bytes) -> None:
+    with Listener(always_queued) as listener:
+        user = User(listener.url)
+        for _ in range(2):
+            user.perform(submit(key=key))
+        for request in listener.requests:
+            lines = request.partition(b"\r\n\r\n")[0].split(b"\r\n")
+            assert [line for line in lines if line.lower().startswith(b"idempotency-key")] == [
+                b"Idempotency-Key: " + header
+            ]
+            assert not [line for line in lines if line.startswith(b"X-Evil")]
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "model", "line", "body"),
+    [
+        ("VideoRouter", "veo", b"POST /v1/video-router/generate HTTP/1.1", {"model": "veo", "prompt": "Hé", "n": 1}),
+        ("ImageRouter", "f/x", b"POST /v1/image-router/generate HTTP/1.1", {"model": "f/x", "prompt": "Hé", "n": 1}),
+        (
+            "ModelRuns",
+            "sume/avatar-video/v1.0",
+            b"POST /v1/models/sume/avatar-video/v1.0/runs HTTP/1.1",
+            {"prompt": "Hé", "n": 1},
+        ),
+        ("ModelRuns", "a b?c#d", b"POST /v1/models/a%20b%3Fc%23d/runs HTTP/1.1", {"prompt": "Hé", "n": 1}),
+    ],
+)
+def test_each_entry_point(endpoint: str, model: str, line: bytes, body: dict[str, Any]) -> None:
+    with Listener(always_queued) as listener:
+        User(f"{listener.url}/v1").perform(submit(model, endpoint, prompt="Hé", n=1))
+        head, _, sent = listener.requests[0].partition(b"\r\n\r\n")
+        assert head.split(b"\r\n")[0] == line
+        assert json.loads(sent) == body
+        assert b"content-type: application/json" in head.lower()
+
+
+def test_a_request_without_arguments_has_a_body_all_the_same() -> None:
+    with Listener(always_queued) as listener:
+        User(listener.url).perform(submit("m/1", "ModelRuns"))
+        assert listener.requests[0].partition(b"\r\n\r\n")[2] == b"{}"
+
+
+def test_arguments_replace_no_model() -> None:
+    with Listener(always_queued) as listener:
+        call = Submit(endpoint="VideoRouter", model="veo", idempotency_key="k", arguments={"model": "dear"})
+        User(listener.url).perform(call)
+        assert json.loads(listener.requests[0].partition(b"\r\n\r\n")[2]) == {"model": "veo"}
+
+
+@pytest.mark.parametrize("ending", ["closed", "reset", "hangs"])
+def test_what_arrived_counts_as_sent(ending: str) -> None:
+    def take_it(connection: Connection) -> None:
+        connection.read_request()
+        if ending == "reset":
+            connection.reset()
+        elif ending == "hangs":
+            connection.hang()
+
+    with Listener(take_it) as listener:
+        reply = User(listener.url).perform(submit(), timeout_s=0.5)
+        assert isinstance(reply, Unavailable)
+        assert reply.was_sent
+        assert len(listener.requests) == 1
+
+
+def test_what_nobody_took_counts_as_not_sent() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    for base in (f"http://127.0.0.1:{port}", f"https://127.0.0.1:{port}", "http://no-such-host.invalid"):
+        reply = User(base).perform(submit())
+        assert isinstance(reply, Unavailable)
+        assert not reply.was_sent, base
+
+
+def test_what_the_first_try_may_have_brought_counts_as_sent() -> None:
+    """The server takes the request over a kept-alive connection and dies: the second try finds nobody."""
+    server = socket.create_server(("127.0.0.1", 0))
+    port = server.getsockname()[1]
+    received: list[bytes] = []
+
+    def take_one_and_die() -> None:
+        sock, _ = server.accept()
+        server.close()
+        connection = Connection(0, sock, threading.Event(), received)
+        connection.read_request()
+        connection.answer(QUEUED)
+        connection.read_request()
+        sock.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        dead = pool.submit(take_one_and_die)
+        user = User(f"http://127.0.0.1:{port}")
+        user.perform()
+        reply = user.perform(submit())
+        dead.result()
+    assert reply == Unavailable(detail="the connection failed (ConnectionRefusedError)", was_sent=True)
+    assert len(received) == 2
+
+
+def test_a_certificate_is_looked_at_before_anything_is_sent(certificate: Path) -> None:
+    with Listener(always_queued, server_context(certificate)) as listener:
+        reply = User(listener.url).perform(submit())
+        assert isinstance(reply, Unavailable)
+        assert not reply.was_sent
+        assert listener.requests == []
+
+
+def test_tls_that_breaks_after_the_request_counts_as_sent(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
+
+    def garble(connection: Connection) -> None:
+        connection.read_request()
+        raw = socket.socket(fileno=connection.sock.detach())
+        raw.sendall(b"\x17\x03\x03\x00\x20" + b"x" * 32)
+        connection.stopping.wait(1)
+        raw.close()
+
+    with Listener(garble, server_context(certificate)) as listener:
+        reply = User(listener.url).perform(submit())
+        assert isinstance(reply, Unavailable)
+        assert reply.was_sent
+        assert len(listener.requests) == 1
+
+
 def test_a_job_id_is_percent_encoded() -> None:
     with Listener(always_queued) as listener:
         User(listener.url).perform(Check(job_id="a/../b?c#d é%41"))
@@ -649,6 +804,53 @@ def test_every_shape_takes_a_cancel(sandbox: str) -> None:
     put(sandbox, "/jobs", {"jobs": jobs})
     user = User(sandbox)
     assert [user.perform(Cancel(job_id=job)) for job in jobs] == [CancelAccepted()] * len(SHAPES)
+
+
+def submit(model: str = "veo", endpoint: str = "VideoRouter", key: str = "k", **arguments: Any) -> Submit:
+    return Submit(endpoint=endpoint, model=model, idempotency_key=key, arguments=arguments)
+
+
+def test_the_same_key_twice_is_one_job(sandbox: str) -> None:
+    user = User(sandbox)
+    for endpoint, model in (("VideoRouter", "veo"), ("ImageRouter", "flux"), ("ModelRuns", "sume/avatar-video/v1.0")):
+        first, second, other = (user.perform(submit(model, endpoint, key=f"{model}{n}")) for n in (1, 1, 2))
+        assert isinstance(first, Submitted)
+        assert isinstance(second, Submitted)
+        assert isinstance(other, Submitted)
+        assert (first.replayed, second.replayed, other.replayed) == (False, True, False)
+        assert first.job_id == second.job_id != other.job_id
+        assert first.word
+        assert isinstance(user.perform(Check(job_id=first.job_id)), JobStatus)
+
+
+def test_odd_keys_stay_apart_at_sume(sandbox: str) -> None:
+    user = User(sandbox)
+    jobs: dict[str, str] = {}
+    for _ in range(2):
+        for key in ODD_KEYS:
+            reply = user.perform(submit(key=key))
+            assert isinstance(reply, Submitted)
+            assert jobs.setdefault(key, reply.job_id) == reply.job_id
+    assert len(set(jobs.values())) == len(ODD_KEYS)
+
+
+def test_every_shape_names_the_job(sandbox: str) -> None:
+    user = User(sandbox)
+    replies = [user.perform(submit(key=f"shape-{number}")) for number in range(20)]
+    made = {reply.job_id for reply in replies if isinstance(reply, Submitted)}
+    assert len(made) == 20
+    assert len({SHAPES.index(shape_of(job_id)) for job_id in made}) > 3
+
+
+def test_refusals_of_the_simulated_sume(sandbox: str) -> None:
+    user = User(sandbox)
+    broke = user.perform(submit("no-credits", key="broke"))
+    assert isinstance(broke, Refusal)
+    assert (broke.http_status, broke.code) == (402, "insufficient_credits")
+    invalid = user.perform(submit("invalid-1", key="invalid"))
+    assert isinstance(invalid, Refusal)
+    assert invalid.http_status == 422
+    assert "There is no such model." in (invalid.message or "")
 
 
 def test_faults_of_the_simulated_sume(sandbox: str) -> None:

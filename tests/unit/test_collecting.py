@@ -10,6 +10,7 @@ from builders import (
     NOW,
     ONE_VIDEO,
     PACE,
+    TERMS,
     at,
     checked,
     collected,
@@ -21,8 +22,9 @@ from builders import (
     reason,
     running,
 )
-from sume_operator.core.collecting import outputs_of
+from sume_operator.core.collecting import REFRESH_LOOKS_BORNE, outputs_of
 from sume_operator.core.job import (
+    Collect,
     Forbidden,
     Found,
     Held,
@@ -35,10 +37,12 @@ from sume_operator.core.job import (
     RateLimited,
     Refusal,
     Reply,
+    Spent,
     Unauthorized,
     Unavailable,
     Usage,
 )
+from sume_operator.core.step import next_step
 from sume_operator.core.verdict import Again, AtOnce
 
 NOT_READY = Refusal(http_status=409, code="job_not_completed")
@@ -225,7 +229,6 @@ TROUBLE: list[Reply] = [
     Malformed(detail="it is HTML"),
     NOT_READY,
     JobUnknown(),
-    Held(reason="RateLimited", retry_after_s=9000),
     NoCredentials(reason="CredentialsNotFound", message="m"),
 ]
 
@@ -248,6 +251,20 @@ def test_trouble_during_a_refresh_is_borne_so_often_and_changes_nothing(reply: R
         ended(before.status),
         before.status.outputs,
     )
+
+
+@pytest.mark.parametrize(
+    "reply", [Held(reason="RateLimited", retry_after_s=90), Spent(retry_after_s=90)], ids=["Held", "Spent"]
+)
+def test_a_refresh_for_which_nothing_was_sent_is_still_to_be_done(reply: Reply) -> None:
+    before = render = edited(completed(), poll_request="again")
+    for _ in range(REFRESH_LOOKS_BORNE + 2):
+        verdict = collected(render, reply, at(5000))
+        render = verdict.render
+        assert (delay_of(verdict), render.status.polling.failures) == (90, 1)
+        assert render.status.polling.next_poll_time == at(5090)
+        assert isinstance(next_step(render, at(5090), TERMS), Collect)
+        assert (ended(render.status), render.status.outputs) == (ended(before.status), before.status.outputs)
 
 
 def test_a_refresh_after_trouble_starts_counting_anew() -> None:

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from builders import (
     NOW,
     PACE,
     TERMS,
+    answered,
     at,
     collecting,
     completed,
@@ -22,13 +23,19 @@ from builders import (
     ended,
     failed,
     following,
+    intending,
     merged,
     requesting,
     running,
+    submit_of,
+    submitted,
+    unanswered,
 )
 from lives import (
+    A_FAILED_JOB,
     KEY,
     NASTY,
+    NO_CREDITS,
     SIGNATURE,
     SIGNED,
     Happening,
@@ -39,6 +46,7 @@ from lives import (
     happenings,
     live,
     refusals,
+    retried,
     troubles,
 )
 from schema_check import misfits
@@ -51,12 +59,18 @@ from sume_operator.core.job import (
     Collect,
     Forbidden,
     Held,
+    JobCall,
     JobError,
+    JobStatus,
     Malformed,
     NoCredentials,
+    NoSlot,
     RateLimited,
     Refusal,
     Reply,
+    Spent,
+    Submit,
+    Submitted,
     Unauthorized,
     Unavailable,
     Usage,
@@ -85,6 +99,7 @@ from sume_operator.core.step import (
     Rest,
     Sleep,
     first_due,
+    holds_slot,
     next_step,
 )
 from sume_operator.core.verdict import Again, AtOnce, Never, is_worth_writing
@@ -93,6 +108,7 @@ CRD: Any = yaml.safe_load(Path(__file__).parents[2].joinpath("crds/sumerenders.y
 SCHEMA: Any = CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
 
 LATER = [timedelta(), timedelta(seconds=1), timedelta(hours=1), timedelta(days=40_000)]
+UNSENT = Held | Spent | NoSlot | NoCredentials
 Trouble = Unauthorized | Forbidden | RateLimited | Unavailable | Malformed | Held | NoCredentials | Refusal
 
 
@@ -134,14 +150,48 @@ def delays_stay_within_floor_and_ceiling(moment: Moment) -> None:
 
 
 def the_job_is_never_lost(moment: Moment) -> None:
-    assert moment.after.job_id == moment.before.job_id
-    if moment.call is not None and not moment.before.status.terminal:
-        assert moment.after.status.job_id == moment.call.job_id == moment.before.job_id
+    before, after = moment.before, moment.after
+    if after.job_id != before.job_id:
+        assert before.job_id is None or before.job_id in after.status.failed_job_ids
+        assert before.job_id is None or isinstance(moment.call, Check)
+        assert after.job_id is None or isinstance(moment.call, Submit)
+    known, failed_ids = before.status.failed_job_ids, after.status.failed_job_ids
+    assert failed_ids[: len(known)] == known
+    assert len(failed_ids) <= before.backoff_limit
+    if isinstance(moment.call, JobCall) and not before.status.terminal:
+        assert moment.call.job_id == before.job_id
+        assert after.status.job_id in (before.job_id, None)
+
+
+def no_job_is_asked_for_where_one_is_known(moment: Moment) -> None:
+    if isinstance(moment.call, Submit):
+        before, after = moment.before, moment.after
+        assert (before.job_id, before.followed_job_id) == (None, None)
+        assert moment.call.idempotency_key == before.idempotency_key == after.idempotency_key
+        if isinstance(moment.reply, Submitted):
+            assert after.status.job_id == moment.reply.job_id[:128]
+            assert after.status.job_id
+
+
+def what_may_have_been_made_is_not_forgotten(moment: Moment) -> None:
+    """Only Sume's answer, or a day without one, ends the doubt."""
+    before, after = moment.before, moment.after
+    if before.is_being_submitted and not after.is_being_submitted:
+        assert isinstance(moment.call, Submit)
+        assert not isinstance(moment.reply, UNSENT | JobStatus | Malformed) or after.status.terminal
+    submitted = before.status.condition("Submitted")
+    is_in_doubt = before.is_being_submitted and submitted is not None and submitted.reason == "OutcomeUnknown"
+    if is_in_doubt and after.job_id is None and not after.status.terminal:
+        assert after.is_being_submitted
+        assert holds_slot(after)
 
 
 def trouble_ends_no_render_and_changes_no_state(moment: Moment) -> None:
     before, after = moment.before.status, moment.after.status
-    if isinstance(moment.reply, Trouble) and not before.terminal:
+    if isinstance(moment.call, Submit) and isinstance(moment.reply, Refusal):
+        return  # of a request it is an answer
+    is_end_of_doubt = isinstance(moment.call, Submit) and after.state == "Unknown"
+    if isinstance(moment.reply, Trouble) and not before.terminal and not is_end_of_doubt:
         if before.polling.collecting_since is None:
             assert (after.state, after.terminal) == (before.state, False)
         else:  # the job has completed; at most its outputs are given up
@@ -159,13 +209,15 @@ def outputs_are_there_when_the_end_is(moment: Moment) -> None:
 def start_and_base_are_set_once(moment: Moment) -> None:
     before, after = moment.before.status, moment.after.status
     assert before.start_time in (None, after.start_time)
-    assert before.api_url in (None, after.api_url)
+    assert before.api_url in (None, after.api_url) or isinstance(moment.call, Submit)
 
 
 def nothing_is_asked_that_must_not_be(moment: Moment) -> None:
     if moment.call is not None:
         render = moment.before
-        assert render.status.api_url in (None, moment.terms.api_url)
+        may_have_job = render.job_id is not None or render.is_being_submitted
+        assert not may_have_job or render.status.api_url in (None, moment.terms.api_url)
+        assert not isinstance(moment.call, Submit) or moment.terms.submissions_enabled
         assert not render.status.terminal or isinstance(moment.call, Collect)
         assert not isinstance(moment.call, Cancel) or render.status.cancellation is None
         is_overruled = render.cancel or (render.deletion_time and render.has_finalizer)
@@ -226,6 +278,8 @@ RULES_OF_A_MOMENT: list[Callable[[Moment], None]] = [
     the_next_poll_is_on_record_exactly_while_there_is_one,
     delays_stay_within_floor_and_ceiling,
     the_job_is_never_lost,
+    no_job_is_asked_for_where_one_is_known,
+    what_may_have_been_made_is_not_forgotten,
     trouble_ends_no_render_and_changes_no_state,
     outputs_are_there_when_the_end_is,
     start_and_base_are_set_once,
@@ -245,7 +299,9 @@ def test_whatever_happens_the_rules_hold() -> None:
     """And the stories reach what the rules are about: else they would prove nothing."""
     seen: set[str] = set()
 
-    @settings(max_examples=200)
+    @settings(max_examples=500)
+    @example(render=retried(), story=[A_FAILED_JOB, A_FAILED_JOB])
+    @example(render=requesting(), story=[NO_CREDITS, A_FAILED_JOB])
     @given(render=births, story=happenings)
     def follow(render: Render, story: list[Happening]) -> None:
         for event in live(render, story):
@@ -260,9 +316,17 @@ def test_whatever_happens_the_rules_hold() -> None:
 
     follow()
     states = {"Pending", "Queued", "Processing", "Completed", "Failed", "Canceled", "Unknown"}
-    steps = {"Check", "Collect", "Cancel", "Again", "AtOnce", "Never"}
-    waiting = {"Suspended", "Unauthorized", "RateLimited", "WrongEndpoint", "SubmissionsDisabled"}
-    ends = {"JobFailed", "Canceled", "OutcomeUnknown", "DeadlineExceeded"}
+    steps = {"Check", "Collect", "Cancel", "Submit", "Again", "AtOnce", "Never"}
+    waiting = {"Suspended", "Unauthorized", "RateLimited", "WrongEndpoint", "SubmissionsDisabled", "Retrying"}
+    waiting |= {"WaitingForSlot", "InsufficientCredits", "NotSubmitted"}
+    ends = {
+        "SubmissionRejected",
+        "ContentPolicyRejected",
+        "JobFailed",
+        "Canceled",
+        "OutcomeUnknown",
+        "DeadlineExceeded",
+    }
     assert states | steps | waiting | ends <= seen
 
 
@@ -284,6 +348,10 @@ def test_the_same_happens_twice(render: Render, story: list[Happening]) -> None:
 STANDS = [
     following(),
     requesting(),
+    intending(requesting()),
+    unanswered(),
+    submitted(backoff_limit=2),
+    answered(requesting(), NoSlot(ahead=3)).render,
     running(),
     running(active_deadline_s=60, deletion_policy="Cancel"),
     running(cancel=True),
@@ -292,13 +360,20 @@ STANDS = [
     failed(),
 ]
 stands = st.sampled_from(STANDS)
-call_types = st.sampled_from([Check, Collect, Cancel])
+call_types: st.SearchStrategy[type[Call]] = st.sampled_from([Check, Collect, Cancel, Submit])
 instants = st.sampled_from([0.0, 61.0, 4e3, 1e5, 1e8]).map(at)
+
+
+def call_of(call_type: type[Call], render: Render) -> Call:
+    """Any of the calls, whether it would be made now or not."""
+    if issubclass(call_type, Submit):
+        return submit_of(replace(render, request=render.request or requesting().request))
+    return call_type(job_id=str(render.job_id))
 
 
 @given(render=stands, call_type=call_types, reply=any_replies, now=instants)
 def test_every_reply_has_a_verdict(render: Render, call_type: type[Call], reply: Reply, now: datetime) -> None:
-    call = call_type(job_id=str(render.job_id))
+    call = call_of(call_type, render)
     verdict = settle(render, call, reply, now, TERMS)
     moment = Moment(
         now=now, terms=TERMS, before=render, call=call, reply=reply, after=verdict.render, next=verdict.next
@@ -358,8 +433,8 @@ def test_whatever_sume_writes_its_record_fits_and_tells_no_secret(
     error, usage, artifact, extra = parts
     outputs = [artifact | {"url": url, "content_type": word, "expires_at": "9999-12-31T23:59:59Z"} for url in urls] * 30
     payload = extra | {"status": word, "job": {"error": error}, "usage": usage, "artifacts": outputs, "error": error}
-    for render in (following(), collecting(), completed()):
-        call = call_type(job_id=str(render.job_id))
+    for render in (following(), collecting(), completed(), intending(requesting())):
+        call = call_of(call_type, render)
         reply = read_reply(call, http_status, {}, json.dumps(payload).encode(), NOW)
         after = settle(render, call, reply, NOW, TERMS).render
         moment = Moment(now=NOW, terms=TERMS, before=render, call=call, reply=reply, after=after, next=AtOnce())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from requests.structures import CaseInsensitiveDict
 
 from builders import JOB, NOW
-from sume_operator.adapters.replies import MAX_FOUND, parse_retry_after, read_reply
+from sume_operator.adapters.replies import MAX_FOUND, RateHint, parse_retry_after, read_hint, read_reply
 from sume_operator.core.job import (
     Call,
     Cancel,
@@ -27,12 +27,15 @@ from sume_operator.core.job import (
     RateLimited,
     Refusal,
     Reply,
+    Submit,
+    Submitted,
     Unauthorized,
     Unavailable,
     Usage,
 )
 from sume_operator.core.status import format_time
 
+SUBMIT = Submit(endpoint="VideoRouter", model="veo", idempotency_key="k")
 CHECK, COLLECT, CANCEL = Check(job_id=JOB), Collect(job_id=JOB), Cancel(job_id=JOB)
 VIDEO = "https://media.sume.com/artifacts/ex/1.mp4"
 
@@ -119,13 +122,15 @@ EXAMPLES: list[tuple[str, Call, int, bytes, Reply]] = [
         NOT_COMPLETED,
         Refusal(http_status=409, code="job_not_completed", message="This job has no result yet."),
     ),
-    ("too many", CHECK, 429, TOO_MANY, RateLimited()),
+    ("too many", CHECK, 429, TOO_MANY, RateLimited(code="rate_limit_exceeded")),
     (
         "too late to cancel",
         CANCEL,
         409,
         STARTED,
-        Refusal(http_status=409, code="job_generation_already_started", message="Generation has begun."),
+        Refusal(
+            http_status=409, code="job_generation_already_started", message="Generation has begun.", retryable=False
+        ),
     ),
 ]
 
@@ -391,7 +396,7 @@ FAILURES: list[tuple[str, int, Any, Reply]] = [
     ("502", 502, b"<html>", Unavailable(detail="HTTP 502")),
     ("503", 503, ERROR, Unavailable(detail="HTTP 503")),
     ("599", 599, b"", Unavailable(detail="HTTP 599")),
-    ("429", 429, ERROR, RateLimited()),
+    ("429", 429, ERROR, RateLimited(code="c")),
     ("429, no body", 429, b"", RateLimited()),
 ]
 
@@ -501,8 +506,143 @@ def test_texts_of_sume_are_cut_and_hold_no_secret() -> None:
     message = "see https://media.sume.com/1.mp4?sig=SIGNATURE " + "x" * 5000
     reply = read(CHECK, {"error": {"code": "c" * 500, "message": message}}, 400)
     assert isinstance(reply, Refusal)
-    assert (len(reply.message or ""), len(reply.code or "")) == (300, 128)
+    assert (len(reply.message or ""), len(reply.code or "")) == (1200, 128)
     assert "SIGNATURE" not in str(reply)
+
+
+# --- requests for a job ---
+
+SUBMITTED = rb"""{"data":{"request_id":"job_0b70","idempotency_hit":false,"job":{"id":"job_0b70","status":"queued"}}}"""
+MADE: list[tuple[str, Any, Reply]] = [
+    ("the example", SUBMITTED, Submitted(job_id="job_0b70", word="queued")),
+    ("data.job_id", {"data": {"job_id": "j", "request_id": "r", "id": "i"}}, Submitted(job_id="j")),
+    ("data.request_id", {"data": {"request_id": "r", "id": "i", "job": {"id": "x"}}}, Submitted(job_id="r")),
+    ("data.id", {"data": {"id": "i", "job": {"id": "x"}}}, Submitted(job_id="i")),
+    ("data.job.id", {"data": {"job": {"id": "x"}}}, Submitted(job_id="x")),
+    ("data.job.job_id", {"data": {"job": {"job_id": "x"}}}, Submitted(job_id="x")),
+    ("a trace id beside data", {"request_id": "req_1", "data": {"id": "i"}}, Submitted(job_id="i")),
+    ("flat", {"job_id": "j", "request_id": "req_1"}, Submitted(job_id="j")),
+    ("flat, in the job", {"request_id": "req_1", "job": {"id": "x"}}, Submitted(job_id="x")),
+    ("flat, id", {"request_id": "req_1", "id": "i"}, Submitted(job_id="i")),
+    ("flat, nothing else", {"request_id": "job_1"}, Submitted(job_id="job_1")),
+    ("data of another type", {"data": "x", "job_id": "j"}, Submitted(job_id="j")),
+    ("an id of another type", {"data": {"job_id": 7, "id": "i"}}, Submitted(job_id="i")),
+    ("blanks around it", {"data": {"job_id": " j "}}, Submitted(job_id="j")),
+    ("replayed", {"data": {"id": "i", "idempotency_hit": True}}, Submitted(job_id="i", replayed=True)),
+    (
+        "replayed, in the job",
+        {"data": {"job": {"id": "i", "idempotency_hit": True}}},
+        Submitted(job_id="i", replayed=True),
+    ),
+    ("replayed, as a text", {"data": {"id": "i", "idempotency_hit": "yes"}}, Submitted(job_id="i")),
+    (
+        "all of it",
+        {
+            "data": {
+                "id": "i",
+                "sume_status": "queued",
+                "next_poll_after_seconds": "30",
+                "usage": {"status": "reserved"},
+            }
+        },
+        Submitted(job_id="i", word="queued", next_poll_s=30, usage=Usage(state="reserved")),
+    ),
+    ("no id", {"data": {"sume_status": "queued"}}, Malformed(detail="it names no job")),
+    ("an empty id", {"data": {"job_id": "", "id": " "}}, Malformed(detail="it names no job")),
+    ("only a trace id", {"request_id": "req_1", "data": {}}, Malformed(detail="it names no job")),
+    ("nothing", {}, Malformed(detail="it names no job")),
+    ("empty", b"", Malformed(detail="it is empty")),
+    ("HTML", b"<html>", Malformed(detail="it is HTML")),
+    ("a list", [1], Malformed(detail="it is not a JSON object")),
+]
+
+
+@pytest.mark.parametrize("http_status", [200, 201, 202])
+@pytest.mark.parametrize(("body", "reply"), [row[1:] for row in MADE], ids=[row[0] for row in MADE])
+def test_submit(http_status: int, body: Any, reply: Reply) -> None:
+    assert read(SUBMIT, body, http_status) == reply
+
+
+@pytest.mark.parametrize(
+    ("errors", "message"),
+    [
+        ([{"path": "prompt", "message": "too long"}], "Bad.; prompt: too long"),
+        ([{"path": "a", "message": "x"}, {"path": "b"}, {"message": "y"}], "Bad.; a: x; b; y"),
+        ([{}, 7, None, {"path": 7, "message": ["x"]}], "Bad."),
+        ("nonsense", "Bad."),
+        (None, "Bad."),
+        ([{"path": "p", "message": "https://x/?sig=SIGNATURE"}], "Bad.; p: https://x/?…"),
+    ],
+)
+def test_what_is_wrong_with_each_field_is_in_the_message(errors: Any, message: str) -> None:
+    body = {"error": {"code": "invalid_request", "message": "Bad.", "details": {"errors": errors}}}
+    assert read(SUBMIT, body, 422) == Refusal(http_status=422, code="invalid_request", message=message)
+
+
+def test_many_field_errors_are_cut() -> None:
+    errors = [{"path": f"p{number}", "message": "m" * 100} for number in range(200)]
+    reply = read(SUBMIT, {"error": {"message": "Bad.", "details": {"errors": errors}}}, 400)
+    assert isinstance(reply, Refusal)
+    assert len(reply.message or "") == 1200
+
+
+@pytest.mark.parametrize(
+    ("http_status", "retryable", "reply"),
+    [
+        (500, False, Refusal(http_status=500, code="c", message="m", retryable=False)),
+        (503, False, Refusal(http_status=503, code="c", message="m", retryable=False)),
+        (408, False, Refusal(http_status=408, code="c", message="m", retryable=False)),
+        (500, True, Unavailable(detail="HTTP 500")),
+        (500, None, Unavailable(detail="HTTP 500")),
+        (500, "false", Unavailable(detail="HTTP 500")),
+        (422, True, Refusal(http_status=422, code="c", message="m", retryable=True)),
+        (409, False, Refusal(http_status=409, code="c", message="m", retryable=False)),
+        (401, False, Unauthorized(message="m")),
+        (403, False, Forbidden(message="m")),
+        (429, False, RateLimited(code="c")),
+    ],
+)
+def test_retryable_wins_over_the_status_of_a_request_for_a_job(http_status: int, retryable: Any, reply: Reply) -> None:
+    body = {"error": {"code": "c", "message": "m", "retryable": retryable}}
+    assert read(SUBMIT, body, http_status) == reply
+    if http_status >= 500:
+        assert isinstance(read(CHECK, body, http_status), Unavailable)
+
+
+# --- what headers say of limits ---
+
+
+@pytest.mark.parametrize(
+    ("remaining", "reset", "hint"),
+    [
+        ("5", "30", RateHint(remaining=5, reset_s=30)),
+        (" 5 ", "30.5", RateHint(remaining=5, reset_s=30.5)),
+        ("0", "86400", RateHint(remaining=0, reset_s=86_400)),
+        ("-1", "30", None),
+        ("5", "0", None),
+        ("5", "-3", None),
+        ("5", "86401", None),
+        ("5", "1767225600", None),
+        ("nan", "30", None),
+        ("5", "inf", None),
+        ("5, 100;w=60", "30", None),
+        ("", "30", None),
+        (None, "30", None),
+        ("5", None, None),
+        ("5", "soon", None),
+    ],
+)
+@pytest.mark.parametrize("prefix", ["RateLimit-", "X-RateLimit-", "x-ratelimit-", "ratelimit-"])
+def test_hints(prefix: str, remaining: str | None, reset: str | None, hint: RateHint | None) -> None:
+    headers = {f"{prefix}Remaining": remaining, f"{prefix}Reset": reset}
+    present = {name: value for name, value in headers.items() if value is not None}
+    assert read_hint(CaseInsensitiveDict(present)) == hint
+
+
+def test_a_hint_may_be_of_two_kinds() -> None:
+    mixed = CaseInsensitiveDict({"RateLimit-Remaining": "x", "X-RateLimit-Remaining": "3", "RateLimit-Reset": "9"})
+    assert read_hint(mixed) == RateHint(remaining=3, reset_s=9)
+    assert read_hint(CaseInsensitiveDict()) is None
 
 
 # --- whatever comes, there is a reply ---

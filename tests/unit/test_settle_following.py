@@ -349,13 +349,10 @@ def test_a_deadline_beyond_all_time_is_none() -> None:
 # --- notes ---
 
 
-@pytest.mark.parametrize(
-    ("suspend", "submitted"), [(False, "False/NotSubmitted"), (True, "False/Suspended")], ids=["active", "suspended"]
-)
-def test_requests_wait_while_submissions_are_not_possible(suspend: bool, submitted: str) -> None:
-    verdict = noted(requesting(suspend=suspend), Note(why=SUBMISSIONS_DISABLED), NOW, TERMS)
+def test_requests_wait_while_submissions_are_not_possible() -> None:
+    verdict = noted(requesting(), Note(why=SUBMISSIONS_DISABLED), NOW, TERMS)
     assert reason(verdict.render, "Accepted") == "False/SubmissionsDisabled"
-    assert reason(verdict.render, "Submitted") == submitted
+    assert reason(verdict.render, "Submitted") == "False/NotSubmitted"
     assert reason(verdict.render, "Succeeded") == "Unknown/SubmissionsDisabled"
     assert (verdict.render.status.state, delay_of(verdict)) == ("Pending", PACE.max_s)
 

@@ -24,6 +24,7 @@ from builders import (
     leaving,
     requesting,
     running,
+    submit_of,
 )
 from sume_operator.core.job import Cancel, CancelAccepted, Check, Collect, NoCredentials, Refusal, Unauthorized
 from sume_operator.core.noting import noted
@@ -33,7 +34,6 @@ from sume_operator.core.status import Status
 from sume_operator.core.step import (
     NEVER_ASKED,
     OBSERVED,
-    SUBMISSIONS_DISABLED,
     SUSPENDED,
     WRONG_ENDPOINT,
     Expire,
@@ -75,8 +75,8 @@ def after_the_deadline() -> Render:
 
 LIVE: list[tuple[str, Render, Step]] = [
     ("new, follows a job", following(), CHECK),
-    ("new, asks for a job", requesting(), Note(why=SUBMISSIONS_DISABLED)),
-    ("asks for a job, suspended", requesting(suspend=True), Note(why=SUBMISSIONS_DISABLED)),
+    ("new, asks for a job", requesting(), submit_of(requesting())),
+    ("asks for a job, suspended", requesting(suspend=True), Note(why=SUSPENDED)),
     ("asks for a job, canceled", requesting(cancel=True), Note(why=NEVER_ASKED)),
     ("running", running(), CHECK),
     ("completed at Sume", collecting(), COLLECT),

@@ -86,39 +86,42 @@ class Cluster:
 
     def write_status(self, render: Render, status: Status, timeout_s: float) -> Render:
         """Write `status` if the object still is at `render.resource_version`; answers the object as it is now."""
-        patch = {"metadata": {"resourceVersion": render.resource_version}, "status": to_body(status)}
-        ref = render.ref
-        with translated("status write"):
-            body = self._objects.patch_namespaced_custom_object_status(
-                GROUP,
-                VERSION,
-                ref.namespace,
-                PLURAL,
-                ref.name,
-                patch,
-                _content_type=_MERGE,
-                _request_timeout=self._bound(timeout_s),
-            )
-        return parse_render(body)
+        patch = self._objects.patch_namespaced_custom_object_status
+        return self._patched("status write", patch, render, {}, timeout_s, status=to_body(status))
 
     def set_finalizer(self, render: Render, *, present: bool, timeout_s: float) -> Render:
         """Add or remove our finalizer, conditional on resourceVersion; answers the object as it is now."""
         others = [name for name in render.finalizers if name != FINALIZER]
         finalizers = [*others, FINALIZER] if present else others
-        metadata = {"resourceVersion": render.resource_version, "finalizers": finalizers or None}
+        patch = self._objects.patch_namespaced_custom_object
+        return self._patched("finalizer", patch, render, {"finalizers": finalizers or None}, timeout_s)
+
+    def annotate(self, render: Render, annotations: Mapping[str, str], *, finalizer: bool, timeout_s: float) -> Render:
+        """Set annotations, and our finalizer with them if `finalizer`; conditional. Answers the object as it is now."""
+        metadata: dict[str, Any] = {"annotations": dict(annotations)}
+        if finalizer and not render.has_finalizer:
+            metadata["finalizers"] = [*render.finalizers, FINALIZER]
+        patch = self._objects.patch_namespaced_custom_object
+        return self._patched("annotation", patch, render, metadata, timeout_s)
+
+    def _patched(
+        self, what: str, patch: Any, render: Render, metadata: Mapping[str, Any], timeout_s: float, **rest: Any
+    ) -> Render:
+        """A merge patch on condition that the object has not changed since it was read."""
         ref = render.ref
-        with translated("finalizer"):
-            body = self._objects.patch_namespaced_custom_object(
+        body = {"metadata": {"resourceVersion": render.resource_version, **metadata}, **rest}
+        with translated(what):
+            answer = patch(
                 GROUP,
                 VERSION,
                 ref.namespace,
                 PLURAL,
                 ref.name,
-                {"metadata": metadata},
+                body,
                 _content_type=_MERGE,
                 _request_timeout=self._bound(timeout_s),
             )
-        return parse_render(body)
+        return parse_render(answer)
 
     def delete(self, render: Render, timeout_s: float) -> None:
         """Delete this very object, as it was read."""

@@ -5,6 +5,7 @@ Secret do not mean 500 reads of it.
 """
 
 import hashlib
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -19,7 +20,8 @@ from sume_operator.core.render import Render
 CACHE_S: Final = 10.0
 CACHE_ENTRIES: Final = 1024
 
-SecretReader = Callable[[str, str], dict[str, bytes]]
+# Namespace, name, seconds at most.
+SecretReader = Callable[[str, str, float], dict[str, bytes]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +55,13 @@ class Credentials:
         self._cache: dict[tuple[str, str], tuple[float, dict[str, bytes] | None]] = {}
         self._lock = threading.Lock()
 
-    def resolve(self, render: Render) -> Credential | NoCredentials:
-        """The key for `render`, or why there is none."""
+    def resolve(self, render: Render, timeout_s: float = math.inf) -> Credential | NoCredentials:
+        """The key for `render`, or why there is none; its Secret is waited for at most `timeout_s`."""
         if render.credentials is None:
             return self._default(render.ref.namespace)
         namespace, name, key = render.ref.namespace, render.credentials.name, render.credentials.key
         try:
-            data = self._secret(namespace, name)
+            data = self._secret(namespace, name, timeout_s)
         except NotPermittedError:
             message = f"The operator may not read Secret {name}: its Role lacks `get` on secrets in this namespace."
             return NoCredentials(reason="CredentialsNotFound", message=message)
@@ -103,7 +105,7 @@ class Credentials:
         digest = hashlib.sha256(f"{self._api_url}\0{key}".encode()).hexdigest()
         return Credential(key=key, source=source, fingerprint=digest[:16])
 
-    def _secret(self, namespace: str, name: str) -> dict[str, bytes] | None:
+    def _secret(self, namespace: str, name: str, timeout_s: float) -> dict[str, bytes] | None:
         """The Secret's data, None if there is none; from the cache while it is fresh."""
         now_s = time.monotonic()
         with self._lock:
@@ -111,7 +113,7 @@ class Credentials:
         if known and now_s - known[0] < self._cache_s:
             return known[1]
         try:
-            data: dict[str, bytes] | None = self._read_secret(namespace, name)
+            data: dict[str, bytes] | None = self._read_secret(namespace, name, timeout_s)
         except GoneError:
             data = None
         with self._lock:

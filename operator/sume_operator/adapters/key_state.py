@@ -95,9 +95,10 @@ class KeyState:
         self._look, self._answered = register(_LOOK), register(_ANSWERED)
         self._pause, self._forbidden = register(_PAUSE), register(_FORBIDDEN)
 
-    def look(self, fingerprint: str, now: datetime) -> KeyView:
-        """How the key stands; `now` turns Redis' ages into the caller's times."""
-        reason, hold_ms, in_doubt, *jobs = self._run(self._look, fingerprint, [KEY_PROBE_S * 1000])
+    def look(self, fingerprint: str, now: datetime, *, submissions: bool = False) -> KeyView:
+        """How the key stands, or its submissions alone; `now` turns Redis' ages into the caller's times."""
+        name = _name(fingerprint, submissions)
+        reason, hold_ms, in_doubt, *jobs = self._run(self._look, name, [KEY_PROBE_S * 1000])
         answered = [
             Answered(job_id=job, time=now - timedelta(milliseconds=int(age_ms)))
             for job, age_ms in zip(jobs[0::2], jobs[1::2], strict=True)
@@ -107,11 +108,13 @@ class KeyState:
             hold_reason=reason or None,
             hold_s=int(hold_ms) / 1000,
             in_doubt=bool(in_doubt),
+            fingerprint=fingerprint,
             answered=tuple(answered),
         )
 
-    def note(self, fingerprint: str, note: KeyNote) -> None:
-        """Remember what an answer showed of the key."""
+    def note(self, fingerprint: str, note: KeyNote, *, submissions: bool = False) -> None:
+        """Remember what an answer showed of the key, or (a 429 to a request) of its submissions alone."""
+        fingerprint = _name(fingerprint, submissions)
         match note:
             case NoteAnswer(job_id=job_id):
                 self._run(self._answered, fingerprint, [job_id, TTL_S])
@@ -126,3 +129,7 @@ class KeyState:
         name = f"{self._key}:key:{fingerprint}"
         with translated(self._on_error):
             return script(keys=[name, f"{name}:forbidden"], args=argv)
+
+
+def _name(fingerprint: str, submissions: bool) -> str:
+    return f"{fingerprint}:submit" if submissions else fingerprint

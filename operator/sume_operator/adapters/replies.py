@@ -6,6 +6,7 @@ A field of a wrong type counts as missing. What a word or a number *means* is de
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from email.utils import parsedate_to_datetime
@@ -28,6 +29,8 @@ from sume_operator.core.job import (
     RateLimited,
     Refusal,
     Reply,
+    Submit,
+    Submitted,
     Unauthorized,
     Unavailable,
     Usage,
@@ -80,6 +83,8 @@ class _Error(_Tolerant):
     message: Text = None
     public_reason: Text = None
     request_id: Text = None
+    retryable: Flag = None
+    details: Object = None
 
 
 class _Payload(_Tolerant):
@@ -90,6 +95,10 @@ class _Payload(_Tolerant):
     terminal: Flag = None
     next_poll_after_seconds: Number = None
     canceled: Flag = None
+    idempotency_hit: Flag = None
+    job_id: Text = None
+    request_id: Text = None
+    id: Text = None
     error: Object = None
     usage: Object = None
     job: Object = None
@@ -116,6 +125,7 @@ class _Body:
     def __init__(self, root: Mapping[str, Any]) -> None:
         wrapped = _mapping(root.get("data"))
         payload = root if wrapped is None else wrapped
+        self.is_wrapped = wrapped is not None
         self.trace_id = _text(root.get("request_id")) if wrapped is not None else None
         self.payload = _Payload.model_validate(payload)
         self.job = _Payload.model_validate(self.payload.job or {})
@@ -141,7 +151,9 @@ def read_reply(call: Call, http_status: int, headers: Mapping[str, str], body: b
         case 403:
             return Forbidden(message=message)
         case 429:
-            return RateLimited(retry_after_s=retry_after_s)
+            return RateLimited(retry_after_s=retry_after_s, code=error.code if error else None)
+        case code if isinstance(call, Submit) and error and error.retryable is False and (code >= 500 or code == 408):
+            return _refusal(http_status, error)
         case 408 | 503:
             return Unavailable(detail=f"HTTP {http_status}", retry_after_s=retry_after_s)
         case code if code >= 500:
@@ -152,7 +164,7 @@ def read_reply(call: Call, http_status: int, headers: Mapping[str, str], body: b
         return Malformed(detail=f"HTTP {http_status} without an error body of Sume's")
     if http_status in (404, 410):
         return JobUnknown(http_status=http_status, message=message)
-    return Refusal(http_status=http_status, code=error.code and one_line(error.code, 128), message=message)
+    return _refusal(http_status, error)
 
 
 def parse_retry_after(value: str | None, now: datetime) -> float | None:
@@ -167,6 +179,26 @@ def parse_retry_after(value: str | None, now: datetime) -> float | None:
         except (ValueError, TypeError, IndexError, OverflowError):
             return None
     return min(seconds, MAX_RETRY_AFTER_S) if seconds > 0 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateHint:
+    """What the headers say: so many requests are left for so many seconds."""
+
+    remaining: float
+    reset_s: float
+
+
+def read_hint(headers: Mapping[str, str]) -> RateHint | None:
+    """`RateLimit-Remaining` and `-Reset`, also with `X-`; None where they are missing or make no sense."""
+    numbers = [
+        next((n for prefix in ("", "X-") if (n := _number(headers.get(f"{prefix}RateLimit-{name}"))) is not None), None)
+        for name in ("Remaining", "Reset")
+    ]
+    remaining, reset_s = numbers
+    if remaining is None or reset_s is None or remaining < 0 or not 0 < reset_s <= MAX_RETRY_AFTER_S:
+        return None
+    return RateHint(remaining=remaining, reset_s=reset_s)
 
 
 def _json_object(body: bytes) -> dict[str, Any] | None:
@@ -197,6 +229,8 @@ def _success(call: Call, root: dict[str, Any] | None, headers: Mapping[str, str]
         body = _Body(root)
     except ValidationError:
         return Malformed(detail="its fields are of unexpected types")
+    if isinstance(call, Submit):
+        return _submitted(body)
     if isinstance(call, Collect):
         return JobResult(found=tuple(_found(body)), usage=_usage(body.first("usage")))
     if isinstance(call, Cancel):
@@ -204,6 +238,36 @@ def _success(call: Call, root: dict[str, Any] | None, headers: Mapping[str, str]
             return Refusal(http_status=200, code="not_canceled", message="Sume answered canceled: false")
         return CancelAccepted()
     return _job_status(body, headers)
+
+
+def _submitted(body: _Body) -> Reply:
+    """The job has its id under one of four names. Without `data` a request_id may be a trace id: it comes last."""
+    payload, job = body.payload, body.job
+    names = (payload.job_id, payload.request_id, payload.id, job.id, job.job_id)
+    if not body.is_wrapped:
+        names = (payload.job_id, job.id, job.job_id, payload.id, payload.request_id)
+    job_id = next((name for name in names if name), None)
+    if job_id is None:
+        return Malformed(detail="it names no job")
+    return Submitted(
+        job_id=job_id,
+        replayed=bool(body.first("idempotency_hit")),
+        word=body.first("sume_status") or body.first("status"),
+        next_poll_s=body.first("next_poll_after_seconds"),
+        usage=_usage(body.first("usage")),
+    )
+
+
+def _refusal(http_status: int, error: _Error) -> Refusal:
+    """Sume's no, with what it says of each field."""
+    parts = [error.message] if error.message else []
+    raw = (error.details or {}).get("errors")
+    for item in raw if isinstance(raw, list) else ():
+        if isinstance(item, dict):
+            parts.append(": ".join(text for text in (_text(item.get("path")), _text(item.get("message"))) if text))
+    message = one_line("; ".join(part for part in parts if part), 4 * _DETAIL_CHARS)
+    code = one_line(error.code, 128) if error.code else None
+    return Refusal(http_status=http_status, code=code, message=message or None, retryable=error.retryable)
 
 
 def _why_not_json(raw: bytes) -> str:

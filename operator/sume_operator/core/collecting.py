@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from sume_operator.core.conditions import COMPLETED, NO, OUTPUTS_AVAILABLE, SYNCED, YES, Says
-from sume_operator.core.job import Found, JobResult, Reply
+from sume_operator.core.job import Found, Held, JobResult, Reply, Spent
 from sume_operator.core.pace import Terms
 from sume_operator.core.render import Render
 from sume_operator.core.status import Output, Status, Streak
@@ -69,6 +69,11 @@ def refreshed(render: Render, reply: Reply, now: datetime, terms: Terms) -> Verd
         outputs, _dropped = outputs_of(reply.found)
         changed = replace(status, outputs=outputs or status.outputs)
         return ended_already(render, changed, AtOnce(), "changed")
+    if isinstance(reply, Spent | Held):  # nothing was asked, so it is still to be done
+        delay_s = terms.pace.clamped(reply.retry_after_s)
+        failures = max(1, render.status.polling.failures)
+        polling = replace(status.polling, failures=failures, next_poll_time=now + timedelta(seconds=delay_s))
+        return ended_already(render, replace(status, polling=polling), Again(delay_s=delay_s), "deferred")
     failures = render.status.polling.failures + 1
     if failures >= REFRESH_LOOKS_BORNE:
         return ended_already(render, status, AtOnce(), "error")

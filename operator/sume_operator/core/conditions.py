@@ -46,11 +46,12 @@ _STATE_MESSAGES: Final = {
 
 def initial(render: Render) -> dict[str, Says]:
     """The conditions of a render that nothing is known of yet."""
-    submitted = (
-        Says(status=YES, reason="Adopted", message="The job existed before this object.")
-        if render.followed_job_id
-        else Says(status=NO, reason="NotSubmitted", message="Sume has not been asked for the job yet.")
-    )
+    if render.job_id:
+        submitted = Says(status=YES, reason="Adopted", message="The job existed before this object.")
+    elif render.is_being_submitted:
+        submitted = Says(status=MAYBE, reason="OutcomeUnknown", message="Sume may have been asked for the job.")
+    else:
+        submitted = Says(status=NO, reason="NotSubmitted", message="Sume has not been asked for the job yet.")
     return {
         ACCEPTED: Says(status=MAYBE, reason="Pending", message="Not looked at yet."),
         SUBMITTED: submitted,
@@ -71,6 +72,8 @@ def with_conditions(
     for condition in status.conditions:
         if condition.type in said:
             said[condition.type] = Says(status=condition.status, reason=condition.reason, message=condition.message)
+    if said[SUBMITTED].reason == "Suspended" and not render.suspend:
+        said[SUBMITTED] = initial(render)[SUBMITTED]  # resumed
     said |= changes
     if outcome:
         said[SUCCEEDED] = outcome
@@ -102,9 +105,13 @@ def _condition(render: Render, status: Status, now: datetime, kind: str, says: S
 
 def _what_it_waits_for(render: Render, status: Status, said: dict[str, Says]) -> Says:
     """The most blocking reason. A suspended render waits for its owner before it waits for anything else."""
-    if render.suspend and not render.cancel and render.job_id is not None:
+    if render.suspend and not render.cancel:
         message = "Suspended by spec.suspend: nothing is asked of Sume."
         return Says(status=MAYBE, reason="Suspended", message=message)
+    is_retry = bool(status.failed_job_ids) and said[SUBMITTED].reason == "NotSubmitted"
+    if is_retry and said[ACCEPTED].status != NO and said[SYNCED].status != NO:
+        message = f"Job {status.failed_job_ids[-1]} failed; Sume is asked for it again (backoffLimit)."
+        return Says(status=MAYBE, reason="Retrying", message=message)
     for kind in (ACCEPTED, SUBMITTED, SYNCED):
         if said[kind].status == NO:
             return replace(said[kind], status=MAYBE)

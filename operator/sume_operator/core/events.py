@@ -6,7 +6,7 @@ An event's key is made of what it is about, never of when it was noticed, so say
 from dataclasses import dataclass
 from typing import Final
 
-from sume_operator.core.conditions import ACCEPTED, NO, PROCESSING, QUEUED, SUCCEEDED, SYNCED
+from sume_operator.core.conditions import ACCEPTED, NO, PROCESSING, QUEUED, SUBMITTED, SUCCEEDED, SYNCED
 from sume_operator.core.render import Render
 from sume_operator.core.status import Condition, Status, format_time
 
@@ -21,6 +21,12 @@ _AT_THE_END: Final = {
     "Canceled": (NORMAL, "RenderCanceled"),
     "DeadlineExceeded": (WARNING, "DeadlineExceeded"),
     "JobLost": (WARNING, "JobLost"),
+    "SubmissionRejected": (WARNING, "SubmissionRejected"),
+    "OutcomeUnknown": (WARNING, "RenderFailed"),
+}
+_ABOUT_THE_SUBMISSION: Final = {
+    "OutcomeUnknown": "SubmissionOutcomeUnknown",
+    "InsufficientCredits": "InsufficientCredits",
 }
 _ON_THE_WAY: Final = {QUEUED: "RenderQueued", PROCESSING: "RenderProcessing"}
 
@@ -43,6 +49,7 @@ def events_between(before: Status, after: Render) -> tuple[Event, ...]:
     elif status.state != before.state and status.state in _ON_THE_WAY:
         reason = _ON_THE_WAY[status.state]
         told.append(Event(type=NORMAL, reason=reason, message=f"Job {status.job_id}.", key=str(status.job_id)))
+    told += _about_the_request(before, after)
     told += _newly_false(before, status, ACCEPTED, "Credentials", "CredentialsUnavailable")
     told += _newly_false(before, status, SYNCED, "Unauthorized", "APIUnauthorized")
     cancellation = status.cancellation
@@ -68,8 +75,39 @@ def _end(status: Status) -> Event:
     succeeded = status.condition(SUCCEEDED)
     reason = succeeded.reason if succeeded else ""
     kind, name = _AT_THE_END.get(reason, (WARNING, "RenderFailed"))
-    message = f"Job {status.job_id}: {succeeded.message if succeeded else status.state}"
+    message = succeeded.message if succeeded else status.state
+    if status.job_id is not None:
+        message = f"Job {status.job_id}: {message}"
     return Event(type=kind, reason=name, message=message, key=str(status.job_id))
+
+
+def _about_the_request(before: Status, after: Render) -> list[Event]:
+    """A job was made, or the key turned out to have made one that has ended already."""
+    status, submitted = after.status, after.status.condition(SUBMITTED)
+    if after.request is None or submitted is None:
+        return []
+    key = str(status.job_id)
+    told = []
+    if (
+        submitted.reason in ("Created", "AlreadyExists")
+        and status.job_id is not None
+        and before.job_id != status.job_id
+    ):
+        told.append(Event(type=NORMAL, reason="RenderSubmitted", message=submitted.message, key=key))
+    old = before.condition(SUBMITTED)
+    is_first_look = status.polling.count > 0 and before.polling.count == 0
+    if submitted.reason == "AlreadyExists" and is_first_look and (status.terminal or status.polling.collecting_since):
+        message = (
+            f"The idempotency key belongs to job {status.job_id}, which had ended before. If another job is wanted, "
+            "create a SumeRender with another spec.request.idempotencyKey."
+        )
+        told.append(Event(type=WARNING, reason="OldJobReplayed", message=message, key=key))
+    name = _ABOUT_THE_SUBMISSION.get(submitted.reason)
+    if name and (old is None or old.reason != submitted.reason):
+        # Each attempt says Submitting first, so the same is noticed again and again: the key makes it one event.
+        key = str(status.submission.idempotency_key if status.submission else "") or "unsent"
+        told.append(Event(type=WARNING, reason=name, message=submitted.message, key=key))
+    return told
 
 
 def _newly_false(before: Status, after: Status, kind: str, reason_prefix: str, event_reason: str) -> list[Event]:

@@ -4,8 +4,10 @@ A call that fails is an answer like any other: every way it can fail has a reply
 means. Source of the contract: the Sume API as described in operator/README.md.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 # --- what can be asked -------------------------------------------------------------------------------------------
 
@@ -31,7 +33,21 @@ class Cancel:
     job_id: str
 
 
-Call = Check | Collect | Cancel
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submit:
+    """POST to one of the three entry points. It makes a job, and so spends money; the key makes asking twice harmless.
+
+    `endpoint`: VideoRouter, ImageRouter or ModelRuns. `arguments` are the model's own, sent as they are.
+    """
+
+    endpoint: str
+    model: str
+    idempotency_key: str
+    arguments: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+JobCall = Check | Collect | Cancel
+Call = JobCall | Submit
 
 # --- what can come back ------------------------------------------------------------------------------------------
 
@@ -95,12 +111,27 @@ class CancelAccepted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted:
+    """A 2xx to Submit that names a job. `replayed`: the key had made that job before."""
+
+    job_id: str
+    replayed: bool = False
+    word: str | None = None
+    next_poll_s: float | None = None
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A 4xx with Sume's own error body: it understood, and says no (400, 402, 409, 422 ...)."""
+    """A 4xx with Sume's own error body: it understood, and says no (400, 402, 409, 422 ...).
+
+    `retryable` is Sume's own word on whether asking again is of use; on a Submit it wins over the HTTP status.
+    """
 
     http_status: int
     code: str | None = None
     message: str | None = None
+    retryable: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,14 +161,16 @@ class RateLimited:
     """429. `retry_after_s` is what the header asked for, if it made sense."""
 
     retry_after_s: float | None = None
+    code: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unavailable:
-    """No answer, or 408 or 5xx."""
+    """No answer, or 408 or 5xx. `was_sent`: whether it may have been acted upon all the same."""
 
     detail: str
     retry_after_s: float | None = None
+    was_sent: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +189,20 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """Nothing was sent: the key's budget of requests is spent for now. No trouble, only a matter of order."""
+
+    retry_after_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoSlot:
+    """Nothing was sent: all slots of the key are taken. `ahead`: how many wait before it; None: not known now."""
+
+    ahead: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NoCredentials:
     """Nothing was sent: there is no key to send it with. `reason` is of the condition Accepted."""
 
@@ -167,6 +214,7 @@ Reply = (
     JobStatus
     | JobResult
     | CancelAccepted
+    | Submitted
     | Refusal
     | JobUnknown
     | Unauthorized
@@ -175,5 +223,7 @@ Reply = (
     | Unavailable
     | Malformed
     | Held
+    | Spent
+    | NoSlot
     | NoCredentials
 )

@@ -14,6 +14,8 @@ from sume_operator.core.job import (
     JobStatus,
     RateLimited,
     Reply,
+    Submit,
+    Submitted,
     Unauthorized,
 )
 from sume_operator.core.pace import KEY_PROBE_S, MAX_HOLD_S, Pace
@@ -39,6 +41,7 @@ class KeyView:
     hold_reason: str | None = None
     hold_s: float = 0.0
     in_doubt: bool = False
+    fingerprint: str | None = None
     answered: tuple[Answered, ...] = ()
 
     def another_was_answered(self, job_id: str, since: datetime) -> bool:
@@ -80,16 +83,25 @@ def key_note(call: Call, reply: Reply, view: KeyView, now: datetime, pace: Pace)
     match reply:
         case Unauthorized():
             return Pause(reason=UNAUTHORIZED, hold_s=KEY_PROBE_S, probe=True)
-        case Forbidden():
+        case Forbidden() if not isinstance(call, Submit):
             return NoteForbidden(job_id=call.job_id)
-        case RateLimited(retry_after_s=asked_s) if isinstance(call, Check | Collect):
+        case RateLimited(code=code) if isinstance(call, Submit) and says_full(code):
+            return None  # the workspace is full, which is no fault of the key
+        case RateLimited(retry_after_s=asked_s) if isinstance(call, Check | Collect | Submit):
             return Pause(reason=RATE_LIMITED, hold_s=min(asked_s or pace.error_s, MAX_HOLD_S), probe=False)
-        case JobStatus() | JobResult() | CancelAccepted():
+        case JobStatus() | JobResult() | CancelAccepted() if not isinstance(call, Submit):
             if _is_known(call.job_id, view, now):
                 return None
             return NoteAnswer(job_id=call.job_id)
+        case Submitted(job_id=job_id):
+            return NoteAnswer(job_id=job_id) if view.in_doubt else None
         case _:
             return None
+
+
+def says_full(code: str | None) -> bool:
+    """Whether an error code says that the workspace has no place for another job. Which one Sume uses is not known."""
+    return any(word in (code or "").lower() for word in ("full", "queue", "capacity", "concurren", "active_jobs"))
 
 
 def _is_known(job_id: str, view: KeyView, now: datetime) -> bool:

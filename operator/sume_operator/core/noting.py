@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
-from sume_operator.core.conditions import ACCEPTED, CANCELED, NO, OUTPUTS_AVAILABLE, SUBMITTED, SYNCED, Says
+from sume_operator.core.conditions import ACCEPTED, CANCELED, NO, OUTPUTS_AVAILABLE, SUBMITTED, SYNCED, Says, initial
 from sume_operator.core.pace import Terms
 from sume_operator.core.render import Render
 from sume_operator.core.step import SUBMISSIONS_DISABLED, SUSPENDED, WRONG_ENDPOINT, Note
@@ -18,7 +19,8 @@ def noted(render: Render, note: Note, now: datetime, terms: Terms) -> Verdict:
         return ended_already(render, replace(status, polling=quiet), AtOnce(), "unchanged")
     match note.why:
         case "Suspended":
-            return pauses(render, status, now, {}, "unchanged")
+            may_have_job = render.job_id is not None or render.is_being_submitted
+            return pauses(render, status, now, {} if may_have_job else {SUBMITTED: _SUSPENDED}, "unchanged")
         case "NeverAsked":
             message = "Canceled before Sume was asked for the job."
             result = Says(status=NO, reason="Canceled", message=message)
@@ -40,8 +42,9 @@ def _wrong_endpoint(render: Render, terms: Terms) -> Says:
 
 
 def _submissions_disabled(render: Render) -> dict[str, Says]:
-    message = "This operator only follows jobs (spec.jobID); it does not ask Sume for new ones (spec.request)."
-    waiting = Says(status=NO, reason="NotSubmitted", message="Sume has not been asked for the job yet.")
-    if render.suspend:
-        waiting = Says(status=NO, reason=SUSPENDED, message="Suspended before Sume was asked for the job.")
+    message = "This operator only follows jobs (spec.jobID); asking for new ones is off (SUME_SUBMISSIONS_ENABLED)."
+    waiting = initial(render)[SUBMITTED]
     return {ACCEPTED: Says(status=NO, reason=SUBMISSIONS_DISABLED, message=message), SUBMITTED: waiting}
+
+
+_SUSPENDED: Final = Says(status=NO, reason=SUSPENDED, message="Suspended before Sume was asked for the job.")

@@ -23,6 +23,7 @@ from sume_operator.core.pace import Terms
 from sume_operator.core.render import Render
 from sume_operator.core.status import Polling, Status, Streak
 from sume_operator.core.step import is_past_deadline, wants_cancel
+from sume_operator.core.submitting import asked_for_again, may_be_retried
 from sume_operator.core.verdict import Verdict, ends, goes_on, steps_on
 from sume_operator.core.wording import in_seconds, one_line, one_line_or_none
 
@@ -74,7 +75,7 @@ def observed(render: Render, reply: JobStatus, now: datetime, terms: Terms) -> V
             state = UNKNOWN
     if not has_ended:
         return _runs(render, replace(status, state=state), now, terms, reply, synced)
-    return _ended(render, status, now, state, synced)
+    return _ended(render, status, now, state, terms, synced)
 
 
 def _with_facts(render: Render, reply: JobStatus, now: datetime, terms: Terms) -> Status:
@@ -139,7 +140,7 @@ def _goes_on(
     return goes_on(render, status, now, terms, delay_s=delay_s, changes=synced, outcome=outcome)
 
 
-def _ended(render: Render, status: Status, now: datetime, state: str, synced: dict[str, Says]) -> Verdict:
+def _ended(render: Render, status: Status, now: datetime, state: str, terms: Terms, synced: dict[str, Says]) -> Verdict:
     """Completed: the outputs are collected first, in the same turn. Anything else ends the render here."""
     if state == COMPLETED:
         polling = replace(status.polling, collecting_since=now, streak=None)
@@ -148,6 +149,8 @@ def _ended(render: Render, status: Status, now: datetime, state: str, synced: di
     if state == CANCELED and _was_given_up(render, status):
         return _past_its_deadline(render, status, now, synced)
     result = _result_of(status, state)
+    if result.reason == "JobFailed" and may_be_retried(render.with_status(status)):
+        return asked_for_again(render, status, now, terms, synced)
     return ends(render, status, now, state=state, result=result, changes=synced | _NO_OUTPUTS)
 
 

@@ -13,6 +13,8 @@ PLURAL = "sumerenders"
 KIND = "SumeRender"
 FINALIZER = f"{GROUP}/cancel"
 POLL_REQUESTED_AT = f"{GROUP}/poll-requested-at"
+IDEMPOTENCY_KEY = f"{GROUP}/idempotency-key"
+JOB_ID = f"{GROUP}/job-id"
 MAX_POLL_REQUEST_CHARS = 128
 
 
@@ -52,6 +54,21 @@ class SecretRef:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The job to ask Sume for. `arguments` are the model's own."""
+
+    model: str
+    endpoint: str | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    idempotency_key: str | None = None
+
+    @property
+    def entry_point(self) -> str:
+        """Which of Sume's entry points takes it."""
+        return self.endpoint or ("ModelRuns" if "/" in self.model else "VideoRouter")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Render:
     """One SumeRender. Times are in UTC; `poll_request` is the annotation's value, cut as it is echoed."""
 
@@ -62,8 +79,14 @@ class Render:
     deletion_time: datetime | None = None
     finalizers: tuple[str, ...] = ()
     poll_request: str | None = None
+    # what an earlier turn noted on the object itself, and a backup keeps
+    noted_key: str | None = None
+    noted_job_id: str | None = None
     # what its owner asked for
     followed_job_id: str | None = None
+    request: Request | None = None
+    priority: int = 0
+    backoff_limit: int = 0
     suspend: bool = False
     cancel: bool = False
     active_deadline_s: int | None = None
@@ -75,8 +98,30 @@ class Render:
 
     @property
     def job_id(self) -> str | None:
-        """The job at Sume, once there is one."""
-        return self.status.job_id or self.followed_job_id
+        """The job at Sume, once there is one. A noted one counts where an object was restored without its status."""
+        noted = None if self.noted_job_id in self.status.failed_job_ids else self.noted_job_id
+        return self.status.job_id or self.followed_job_id or noted
+
+    @property
+    def base_key(self) -> str:
+        """What makes asking Sume twice harmless: the owner's key, or the one noted, or the uid."""
+        own = self.request.idempotency_key if self.request else None
+        return own or self.noted_key or self.ref.uid
+
+    @property
+    def idempotency_key(self) -> str:
+        """The key for the next request: that of the n-th retry is `KEY/n`."""
+        retries = len(self.status.failed_job_ids)
+        return f"{self.base_key}/{retries}" if retries else self.base_key
+
+    @property
+    def is_being_submitted(self) -> bool:
+        """Whether Sume may have made a job whose id is not known here. Submitted=False says that it has not."""
+        if self.request is None or self.job_id is not None:
+            return False
+        submission, submitted = self.status.submission, self.status.condition("Submitted")
+        asked = self.noted_key is not None or (submission is not None and submission.attempts > 0)
+        return asked and (submitted is None or submitted.status != "False")
 
     @property
     def deletion_cancels(self) -> bool:
@@ -116,7 +161,8 @@ def parse_render(body: Mapping[str, Any]) -> Render:
     ref = ref_of(body)
     try:
         metadata, spec = body["metadata"], body.get("spec") or {}
-        request = (metadata.get("annotations") or {}).get(POLL_REQUESTED_AT)
+        annotations = metadata.get("annotations") or {}
+        poll_request = annotations.get(POLL_REQUESTED_AT)
         secret = spec.get("credentialsSecretRef")
         return Render(
             ref=ref,
@@ -125,8 +171,13 @@ def parse_render(body: Mapping[str, Any]) -> Render:
             creation_time=parse_time(metadata.get("creationTimestamp")),
             deletion_time=parse_time(metadata.get("deletionTimestamp")),
             finalizers=tuple(metadata.get("finalizers") or ()),
-            poll_request=request[:MAX_POLL_REQUEST_CHARS] if request else None,
+            poll_request=poll_request[:MAX_POLL_REQUEST_CHARS] if poll_request else None,
+            noted_key=own_note(ref, annotations.get(IDEMPOTENCY_KEY)),
+            noted_job_id=own_note(ref, annotations.get(JOB_ID)),
             followed_job_id=spec.get("jobID"),
+            request=_parse_request(spec.get("request")),
+            priority=int(spec.get("priority") or 0),
+            backoff_limit=int(spec.get("backoffLimit") or 0),
             suspend=bool(spec.get("suspend")),
             cancel=bool(spec.get("cancel")),
             active_deadline_s=spec.get("activeDeadlineSeconds"),
@@ -137,3 +188,27 @@ def parse_render(body: Mapping[str, Any]) -> Render:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise MalformedObjectError(f"{ref}: {error}") from error
+
+
+def note_of(ref: Ref, value: str) -> str:
+    """A value as an annotation holds it: with the object's name, so that a copy under another name is not misled."""
+    return f"{ref.namespace}/{ref.name}/{value}"
+
+
+def own_note(ref: Ref, annotation: str | None) -> str | None:
+    """The inverse of note_of; None where the annotation is missing, or speaks of another object."""
+    prefix = f"{ref.namespace}/{ref.name}/"
+    if not annotation or not annotation.startswith(prefix):
+        return None
+    return annotation.removeprefix(prefix) or None
+
+
+def _parse_request(body: Mapping[str, Any] | None) -> Request | None:
+    if body is None:
+        return None
+    return Request(
+        model=body["model"],
+        endpoint=body.get("endpoint"),
+        arguments=dict(body.get("arguments") or {}),
+        idempotency_key=body.get("idempotencyKey"),
+    )

@@ -7,7 +7,7 @@ it is written down in the condition Synced and the render is looked at again, la
 from dataclasses import replace
 from datetime import datetime
 
-from sume_operator.core import collecting, observing, trouble
+from sume_operator.core import collecting, observing, submitting, trouble
 from sume_operator.core.conditions import ACCEPTED, COMPLETED, NO, YES, Says, with_conditions
 from sume_operator.core.job import (
     Call,
@@ -24,6 +24,8 @@ from sume_operator.core.job import (
     RateLimited,
     Refusal,
     Reply,
+    Spent,
+    Submit,
     Unauthorized,
     Unavailable,
 )
@@ -43,9 +45,13 @@ def settle(
         if isinstance(call, Collect) and render.status.state == COMPLETED:
             return collecting.refreshed(render, reply, now, terms)
         return Verdict(render=render, next=AtOnce(), outcome="unchanged")  # it ended meanwhile: the reply is too late
+    if isinstance(reply, NoCredentials):
+        return _without_credentials(render, reply, now, terms)
+    if isinstance(reply, Spent):
+        return trouble.spent(render, reply, now, terms)
+    if isinstance(call, Submit):
+        return submitting.answered(_accepted(render, now), reply, now, terms, key)
     match reply:
-        case NoCredentials():
-            return _without_credentials(render, reply, now, terms)
         case Held():
             return trouble.held(render, reply, now, terms)
         case JobStatus():
@@ -64,6 +70,7 @@ def settle(
             return collecting.not_ready(_accepted(render, now), now, terms)
         case Unauthorized() | Forbidden() | RateLimited() | Unavailable() | Malformed() | Refusal():
             return trouble.failed_look(_accepted(render, now), reply, now, terms)
+    return trouble.failed_look(render, Malformed(detail="it answers another question"), now, terms)
 
 
 def _accepted(render: Render, now: datetime) -> Render:
@@ -73,6 +80,9 @@ def _accepted(render: Render, now: datetime) -> Render:
 
 
 def _without_credentials(render: Render, reply: NoCredentials, now: datetime, terms: Terms) -> Verdict:
+    given_up = collecting.gives_up_collecting(render, now)
+    if given_up:
+        return given_up
     says = Says(status=NO, reason=reply.reason, message=reply.message)
     return goes_on(
         render, render.status, now, terms, delay_s=terms.pace.error_s, changes={ACCEPTED: says}, outcome="deferred"

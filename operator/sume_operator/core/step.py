@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from sume_operator.core.conditions import COMPLETED, SUCCEEDED
-from sume_operator.core.job import Cancel, Check, Collect
+from sume_operator.core.job import Cancel, Check, Collect, Submit
 from sume_operator.core.pace import Terms
 from sume_operator.core.render import Render
 
@@ -52,7 +52,7 @@ class Rest:
     """Nothing left to do: no alarm is needed until somebody edits the object."""
 
 
-Step = Check | Collect | Cancel | Note | SetFinalizer | Expire | Sleep | Rest
+Step = Check | Collect | Cancel | Submit | Note | SetFinalizer | Expire | Sleep | Rest
 
 
 def next_step(render: Render, now: datetime, terms: Terms) -> Step:
@@ -61,17 +61,41 @@ def next_step(render: Render, now: datetime, terms: Terms) -> Step:
         return _after_the_end(render, now, terms)
     if _finalizer_is_wrong(render):
         return SetFinalizer(present=not render.has_finalizer)
-    if render.job_id is None:
-        return Note(why=NEVER_ASKED if render.cancel else SUBMISSIONS_DISABLED)
+    if render.cancel and render.job_id is None and not render.is_being_submitted:
+        return Note(why=NEVER_ASKED)
     if _is_paused(render):
         return Rest() if _pause_is_noted(render) else Note(why=SUSPENDED)
-    if render.status.api_url not in (None, terms.api_url):
+    if render.status.api_url not in (None, terms.api_url) and (render.job_id or render.is_being_submitted):
         return Note(why=WRONG_ENDPOINT)
-    if wants_cancel(render):
+    if render.job_id is None:
+        return _submission(render, terms)
+    # After a cancel that brought nothing the job is looked at first: it may have ended meanwhile.
+    if wants_cancel(render) and render.status.polling.failures % 2 == 0:
         return Cancel(job_id=render.job_id)
     if render.status.polling.collecting_since:
         return Collect(job_id=render.job_id)
     return Check(job_id=render.job_id)
+
+
+def _submission(render: Render, terms: Terms) -> Step:
+    """Ask for the job. Where it may have been asked for already, the same key finds it, also to cancel it then."""
+    if render.request is None or not terms.submissions_enabled:
+        return Note(why=SUBMISSIONS_DISABLED)
+    return Submit(
+        endpoint=render.request.entry_point,
+        model=render.request.model,
+        idempotency_key=render.idempotency_key,
+        arguments=render.request.arguments,
+    )
+
+
+def holds_slot(render: Render) -> bool:
+    """Whether a job of this render is under way, or may be: it counts against the slots of its key."""
+    return (
+        render.request is not None
+        and not has_ended_at_sume(render)
+        and (render.job_id is not None or render.is_being_submitted)
+    )
 
 
 def first_due(render: Render, now: datetime) -> float | None:
@@ -97,8 +121,10 @@ def is_leaving(render: Render) -> bool:
 
 
 def wants_finalizer(render: Render) -> bool:
-    """Whether deletion must wait for us: a job that has not ended, and deletion shall cancel it."""
-    if not render.deletion_cancels or has_ended_at_sume(render) or render.job_id is None:
+    """Whether deletion must wait for us: a job that has not ended or may be there, and deletion shall cancel it."""
+    is_retry = bool(render.status.failed_job_ids) and render.deletion_time is None
+    may_run = render.job_id is not None or render.is_being_submitted or is_retry
+    if not render.deletion_cancels or has_ended_at_sume(render) or not may_run:
         return False
     return render.deletion_time is None or render.status.cancellation is None
 
@@ -161,7 +187,7 @@ def _finalizer_is_wrong(render: Render) -> bool:
 
 def _is_paused(render: Render) -> bool:
     """Whether nothing is asked about the job until its owner resumes it; cancel and deletion win over suspend."""
-    return render.job_id is not None and render.suspend and not render.cancel and not is_leaving(render)
+    return render.suspend and not render.cancel and not is_leaving(render)
 
 
 def _pause_is_noted(render: Render) -> bool:

@@ -16,6 +16,7 @@ from sume_operator.core.job import (
     Malformed,
     RateLimited,
     Refusal,
+    Spent,
     Unauthorized,
     Unavailable,
 )
@@ -38,8 +39,8 @@ def failed_look(render: Render, reply: FailedLook, now: datetime, terms: Terms) 
     given_up = gives_up_collecting(render, now)
     if given_up:
         return given_up
-    status = _one_more_failure(render.status)
-    says, delay_s, outcome = _reading_of(reply, status.polling.failures, terms)
+    status = one_more_failure(render.status)
+    says, delay_s, outcome = reading_of(reply, status.polling.failures, terms)
     return goes_on(render, status, now, terms, delay_s=delay_s, changes={SYNCED: says}, outcome=outcome)
 
 
@@ -52,6 +53,11 @@ def held(render: Render, reply: Held, now: datetime, terms: Terms) -> Verdict:
     return goes_on(
         render, render.status, now, terms, delay_s=reply.retry_after_s, changes={SYNCED: says}, outcome="deferred"
     )
+
+
+def spent(render: Render, reply: Spent, now: datetime, terms: Terms) -> Verdict:
+    """Nothing was sent, since others of the same key are first: looked at again, and nothing is said of it."""
+    return goes_on(render, render.status, now, terms, delay_s=reply.retry_after_s, changes={}, outcome="deferred")
 
 
 def job_unknown(render: Render, reply: JobUnknown, now: datetime, terms: Terms, key: KeyView) -> Verdict:
@@ -76,12 +82,15 @@ def _is_lost(render: Render, streak: Streak, now: datetime, key: KeyView) -> boo
 
 
 def _was_seen(render: Render) -> bool:
-    """Whether the job is known to have existed: then a 404 is more likely Sume's trouble than the truth."""
-    submission = render.status.submission
-    return render.status.start_time is not None or (submission is not None and submission.attempts > 0)
+    """Whether the job is known to have existed: then a 404 is more likely Sume's trouble than the truth.
+
+    Who has a request follows the job that Sume made for it, also when restored from a backup.
+    """
+    return render.status.start_time is not None or render.followed_job_id is None
 
 
-def _one_more_failure(status: Status) -> Status:
+def one_more_failure(status: Status) -> Status:
+    """One look more in a row that brought nothing."""
     return replace(status, polling=replace(status.polling, failures=status.polling.failures + 1))
 
 
@@ -92,7 +101,7 @@ def _one_more_unknown(status: Status, now: datetime) -> Status:
     return replace(status, polling=replace(status.polling, failures=status.polling.failures + 1, streak=new))
 
 
-def _reading_of(reply: FailedLook, failures: int, terms: Terms) -> tuple[Says, float, str]:
+def reading_of(reply: FailedLook, failures: int, terms: Terms) -> tuple[Says, float, str]:
     """What Synced says, the delay in seconds, and the outcome for the metric."""
     backed_off_s = terms.pace.error_delay_s(failures)
     match reply:

@@ -101,7 +101,7 @@ def _observed(render: Render, status: Status) -> Status:
         status,
         observed_generation=render.generation,
         last_handled_poll_request=render.poll_request or status.last_handled_poll_request,
-        job_id=render.job_id,
+        job_id=render.with_status(status).job_id,
     )
 
 

@@ -13,7 +13,7 @@ from sume_operator.core.wording import one_line
 
 log = logging.getLogger(__name__)
 
-MAX_NOTE_CHARS = 1000
+MAX_NOTE_BYTES = 1000  # the API server takes 1024
 MAX_NAME_CHARS = 200
 
 
@@ -29,7 +29,7 @@ class Announcer:
         """Make each event once; a repeat of the same transition is refused by its name, which is harmless."""
         for event in events:
             digest = hashlib.sha256(f"{ref.uid}:{event.reason}:{event.key}".encode()).hexdigest()
-            fields = {"type": event.type, "reason": event.reason, "note": one_line(event.message, MAX_NOTE_CHARS)}
+            fields = {"type": event.type, "reason": event.reason, "note": _note(event.message)}
             name = f"{ref.name[:MAX_NAME_CHARS].rstrip('.-')}.{digest[:16]}"
             body = event_body(ref, name, fields, self._component, self._instance, datetime.now(UTC))
             try:
@@ -38,3 +38,9 @@ class Announcer:
                 continue
             except ClusterError as error:
                 log.info("event %s of %s: %s (not recorded: %s)", event.reason, ref, fields["note"], error)
+
+
+def _note(message: str) -> str:
+    """On one line, and short enough in any script."""
+    text = one_line(message, MAX_NOTE_BYTES)
+    return text.encode()[:MAX_NOTE_BYTES].decode(errors="ignore")

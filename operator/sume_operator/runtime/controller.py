@@ -5,11 +5,12 @@ import signal
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from sume_operator.adapters.cluster import Cluster, own_namespace
 from sume_operator.adapters.due_queue import DueQueue
 from sume_operator.adapters.kubernetes_errors import ClusterError
+from sume_operator.adapters.slots import Slots
 from sume_operator.core.status import missing_fields
 from sume_operator.core.watching import SweepTerms
 from sume_operator.metrics import ControllerMetrics
@@ -21,6 +22,7 @@ from sume_operator.runtime.pulse import Pulse
 from sume_operator.runtime.queue_metrics import measure_queue
 from sume_operator.runtime.readiness import answered_lately, loop_goes_on
 from sume_operator.runtime.rescue import Rescue
+from sume_operator.runtime.slots_keeper import SlotsKeeper
 from sume_operator.runtime.sweeper import SPREAD_SHARE, Sweeper, SweepLoop
 from sume_operator.runtime.watch_state import WatchState
 from sume_operator.settings import Settings
@@ -32,14 +34,20 @@ STUCK_SWEEP_S: Final = 600.0
 DEAF_PASSES_BORNE: Final = 2
 
 
-def run(settings: Settings, cluster: Cluster, queue: DueQueue, metrics: ControllerMetrics, instance: str) -> int:
+def run(
+    settings: Settings, cluster: Cluster, client: Any, queue: DueQueue, metrics: ControllerMetrics, instance: str
+) -> int:
     """The process' exit code: 0 after SIGTERM or SIGINT, 1 when the watch could not go on."""
     clock, watch_state, redis, api = _now, WatchState(), Pulse(), Pulse()
+    slots = Slots(
+        client, settings.sume_queue_key, most=settings.sume_max_active_jobs, on_error=metrics.redis_errors.inc
+    )
     sweeper = Sweeper(
         cluster=cluster,
         queue=queue,
         namespaces=settings.sume_watch_namespaces,
         terms=SweepTerms(spread_s=settings.sume_sweep_seconds * SPREAD_SHARE, lease_s=settings.sume_lease_seconds),
+        slots=SlotsKeeper(slots, settings.sume_lease_seconds),
         metrics=metrics,
         watch_state=watch_state,
         clock=clock,

@@ -16,10 +16,13 @@ class Failpoint(StrEnum):
 
     AFTER_CLAIM = "after-claim"
     AFTER_FETCH = "after-fetch"
+    AFTER_SLOT = "after-slot"
+    AFTER_INTENT = "after-intent"
     BEFORE_CALL = "before-call"
     AFTER_CALL = "after-call"
     BEFORE_WRITE = "before-write"
     AFTER_WRITE = "after-write"
+    AFTER_JOB_NOTE = "after-job-note"
     AFTER_EVENTS = "after-events"
     BEFORE_SETTLE = "before-settle"
     AFTER_SETTLE = "after-settle"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Final
 
-from sume_operator.adapters.due_queue import Claimed, Claims, DueQueue
+from sume_operator.adapters.due_queue import Claims, DueQueue
 from sume_operator.adapters.redis_connection import RedisUnavailableError
 from sume_operator.metrics import PollerMetrics
 from sume_operator.runtime.failpoints import Failpoint, reach
@@ -21,7 +21,7 @@ LONGEST_WAIT_S: Final = 0.5
 REDIS_TROUBLE_WAIT_S: Final = 1.0
 LOG_TROUBLE_EVERY_S: Final = 30.0
 
-WorkOff = Callable[[Claimed, Lease], None]
+WorkOff = Callable[[Lease], None]
 
 
 class Poller:
@@ -84,7 +84,8 @@ class Poller:
             reach(Failpoint.AFTER_CLAIM)
         self._report_foreign(claims)
         for claimed in claims.claimed:
-            turn = self._pool.submit(self._one_turn, claimed, Lease(started_s, self._lease_s))
+            lease = Lease(started_s, self._lease_s, claimed, self._queue.extend)
+            turn = self._pool.submit(self._one_turn, lease)
             self._turns.add(turn)
             turn.add_done_callback(lambda _turn: self._woken.set())
         if len(claims.claimed) == idle:
@@ -92,13 +93,14 @@ class Poller:
         next_due_s = LONGEST_WAIT_S if claims.next_due_s is None else claims.next_due_s
         return min(LONGEST_WAIT_S, next_due_s)
 
-    def _one_turn(self, claimed: Claimed, lease: Lease) -> None:
+    def _one_turn(self, lease: Lease) -> None:
+        ref = lease.claimed.ref
         try:
-            self._work_off(claimed, lease)
+            self._work_off(lease)
         except RedisUnavailableError as error:
-            log.warning("%s: Redis did not answer; the turn is repeated when its lease ends: %s", claimed.ref, error)
+            log.warning("%s: Redis did not answer; the turn is repeated when its lease ends: %s", ref, error)
         except Exception:  # a bug in one turn must not cost the thread, nor the other renders
-            log.exception("%s: the turn failed and is repeated when its lease ends", claimed.ref)
+            log.exception("%s: the turn failed and is repeated when its lease ends", ref)
             self._metrics.polls.labels("error").inc()
 
     def _report_foreign(self, claims: Claims) -> None:

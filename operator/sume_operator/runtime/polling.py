@@ -5,10 +5,12 @@ import signal
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from sume_operator.adapters.budget import Budget, Limits
 from sume_operator.adapters.cluster import Cluster
 from sume_operator.adapters.credentials import Credentials
 from sume_operator.adapters.due_queue import DueQueue
 from sume_operator.adapters.key_state import KeyState
+from sume_operator.adapters.slots import Slots
 from sume_operator.adapters.sume_api import SumeAPI
 from sume_operator.core.pace import Pace, Terms
 from sume_operator.metrics import PollerMetrics
@@ -20,6 +22,7 @@ from sume_operator.runtime.poller import Poller
 from sume_operator.runtime.pulse import Pulse
 from sume_operator.runtime.queue_metrics import measure_queue
 from sume_operator.runtime.readiness import answered_lately, loop_goes_on
+from sume_operator.runtime.submission import Submission
 from sume_operator.runtime.turn import Turn
 from sume_operator.settings import Settings
 
@@ -76,38 +79,61 @@ def terms_of(settings: Settings) -> Terms:
     )
 
 
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _credentials(settings: Settings, cluster: Cluster) -> Credentials:
+    key = settings.sume_api_key
+    return Credentials(
+        cluster.read_secret,
+        api_url=settings.sume_api_url,
+        default_key=key.get_secret_value() if key else None,
+        default_key_file=settings.sume_api_key_file,
+        default_namespaces=settings.default_key_namespaces,
+    )
+
+
 def _turn(
     settings: Settings, cluster: Cluster, client: Any, queue: DueQueue, metrics: PollerMetrics, instance: str
 ) -> Turn:
-    terms = terms_of(settings)
-    key = settings.sume_api_key
-    asking = Asking(
-        SumeAPI(
-            settings.sume_api_url,
-            connections=settings.sume_concurrency,
-            auth_mode=settings.sume_auth_mode,
-            observe=metrics.observe_call,
-        ),
-        Credentials(
-            cluster.read_secret,
-            api_url=settings.sume_api_url,
-            default_key=key.get_secret_value() if key else None,
-            default_key_file=settings.sume_api_key_file,
-            default_namespaces=settings.default_key_namespaces,
-        ),
-        KeyState(client, settings.sume_queue_key, metrics.redis_errors.inc),
-        terms,
-        metrics,
-        timeout_s=settings.sume_request_timeout_seconds,
+    terms, key_prefix, on_error = terms_of(settings), settings.sume_queue_key, metrics.redis_errors.inc
+    api = SumeAPI(
+        settings.sume_api_url,
+        connections=settings.sume_concurrency,
+        auth_mode=settings.sume_auth_mode,
+        observe=metrics.observe_call,
+    )
+    credentials = _credentials(settings, cluster)
+    keys = KeyState(client, key_prefix, on_error)
+    budget = Budget(
+        client,
+        key_prefix,
+        reads=Limits(per_minute=settings.sume_reads_per_minute, per_day=settings.sume_reads_per_day),
+        submissions=Limits(per_minute=settings.sume_submissions_per_minute, per_day=settings.sume_submissions_per_day),
+        on_error=on_error,
     )
     return Turn(
         queue=queue,
         cluster=cluster,
-        asking=asking,
+        asking=Asking(api, credentials, keys, budget, terms, metrics, timeout_s=settings.sume_request_timeout_seconds),
+        submission=Submission(
+            api=api,
+            credentials=credentials,
+            keys=keys,
+            slots=Slots(client, key_prefix, most=settings.sume_max_active_jobs, on_error=on_error),
+            budget=budget,
+            cluster=cluster,
+            terms=terms,
+            metrics=metrics,
+            clock=_now,
+            timeout_s=settings.sume_submit_timeout_seconds,
+            kubernetes_timeout_s=settings.sume_kubernetes_timeout_seconds,
+        ),
         announcer=Announcer(cluster, "sume-operator-poller", instance),
         copies=Copies(max_age_s=settings.sume_sweep_seconds, max_entries=MAX_COPIES),
         terms=terms,
         metrics=metrics,
-        clock=lambda: datetime.now(UTC),
+        clock=_now,
         kubernetes_timeout_s=settings.sume_kubernetes_timeout_seconds,
     )

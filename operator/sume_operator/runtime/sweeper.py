@@ -20,6 +20,7 @@ from sume_operator.core.render import MalformedObjectError, Render, parse_render
 from sume_operator.core.watching import SweepTerms, missing_alarm_s
 from sume_operator.metrics import ControllerMetrics
 from sume_operator.runtime.pulse import Pulse
+from sume_operator.runtime.slots_keeper import SlotsKeeper
 from sume_operator.runtime.watch_state import WatchState
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ class Sweeper:
     queue: DueQueue
     namespaces: frozenset[str]
     terms: SweepTerms
+    slots: SlotsKeeper
     metrics: ControllerMetrics
     watch_state: WatchState
     clock: Callable[[], datetime]
@@ -50,13 +52,16 @@ class Sweeper:
         was_emptied = full and not self.queue.is_whole()
         tally: Counter[tuple[str, str]] = Counter()
         added, newest = 0, 0
+        seen = self.slots.begin()
         for page in self._pages(live_only=not full):
             renders = list(self._readable(page))
             tally.update((render.ref.namespace, render.status.state) for render in renders)
             newest = max([newest, *(_version(render.resource_version) for render in renders)])
+            seen.add(renders)
             now = self.clock()
             due = ((r.ref, missing_alarm_s(r, now, self.terms, was_emptied=was_emptied)) for r in renders)
             added += self.queue.schedule((ref, delay_s) for ref, delay_s in due if delay_s is not None)
+        self.slots.finish(seen)
         if token is not None and not self.queue.end_pass(token):
             raise RedisUnavailableError("Redis was emptied during the pass")
         self.watch_state.compare(newest)

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from sume_operator.adapters.cluster import Cluster
-from sume_operator.adapters.due_queue import LOST, REMOVED, Claimed, DueQueue
+from sume_operator.adapters.due_queue import HASTENED, LOST, REMOVED, Claimed, DueQueue
 from sume_operator.adapters.kubernetes_errors import ClusterError, ConflictError, GoneError, RefusedError
 from sume_operator.core.events import Event, events_between, ttl_expired
-from sume_operator.core.job import Call, JobStatus
+from sume_operator.core.job import Call, JobStatus, Submit, Submitted
 from sume_operator.core.noting import noted
 from sume_operator.core.observing import state_of
 from sume_operator.core.pace import Terms
@@ -30,6 +30,7 @@ from sume_operator.runtime.asking import Answer, Asking
 from sume_operator.runtime.copies import Copies, Copy
 from sume_operator.runtime.failpoints import Failpoint, reach
 from sume_operator.runtime.lease import Lease, LeaseOverError
+from sume_operator.runtime.submission import Submission
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,7 @@ class Draft:
     next: Next = field(default_factory=AtOnce)
     outcome: str = "unchanged"
     has_moved: bool = False
+    is_copy: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +68,7 @@ class Turn:
     queue: DueQueue
     cluster: Cluster
     asking: Asking
+    submission: Submission
     announcer: Announcer
     copies: Copies
     terms: Terms
@@ -73,8 +76,9 @@ class Turn:
     clock: Callable[[], datetime]
     kubernetes_timeout_s: float
 
-    def work_off(self, claimed: Claimed, lease: Lease) -> None:
-        """The whole turn. Raises RedisUnavailableError or LeaseOverError: then the alarm is left to its lease."""
+    def work_off(self, lease: Lease) -> None:
+        """The whole turn. Raises RedisUnavailableError: then the alarm is left to its lease."""
+        claimed = lease.claimed
         self.metrics.lateness.observe(claimed.lateness_s)
         if claimed.was_leased:
             self.metrics.leases_expired.inc()
@@ -83,6 +87,7 @@ class Turn:
             draft = self._worked_off(claimed, lease)
             delay_s, outcome = _delay_of(draft), draft.outcome
         except GoneError:
+            self.submission.free_gone(claimed.ref)
             delay_s, outcome = None, "gone"
         except LeaseOverError:
             log.warning("%s: the turn ran out of its lease; it is taken up again when the lease ends", claimed.ref)
@@ -95,37 +100,44 @@ class Turn:
             log.warning("%s: %s", claimed.ref, error)
             delay_s, outcome = self.terms.pace.error_delay_s(1), "error"
         self.metrics.polls.labels(outcome).inc()
-        self._give_back(claimed, delay_s, draft)
+        self._give_back(lease.claimed, delay_s, draft)
 
     def _give_back(self, claimed: Claimed, delay_s: float | None, draft: Draft | None) -> None:
         reach(Failpoint.BEFORE_SETTLE)
         score = self.queue.settle(claimed, delay_s)
         reach(Failpoint.AFTER_SETTLE)
-        if draft is not None and delay_s and score not in (LOST, REMOVED):
+        if draft is not None and delay_s and score not in (LOST, REMOVED, HASTENED):
             copy = Copy(base=draft.base, render=draft.render, confirmed_s=draft.confirmed_s)
             self.copies.keep(claimed.ref, score, copy)
 
     def _worked_off(self, claimed: Claimed, lease: Lease) -> Draft:
         draft = self._begin(claimed, lease)
         reach(Failpoint.AFTER_FETCH)
-        for _ in range(CONFLICTS_BORNE + 1):
-            try:
-                for _ in range(STEPS_IN_ONE_TURN):
-                    if not isinstance(draft.next, AtOnce):
-                        break
-                    draft = self._step(draft, lease)
-                return self._written(draft, lease)
-            except ConflictError:
-                self.metrics.status_writes.labels("conflict").inc()
-                draft = self._rebased(draft, lease)
+        try:
+            for _ in range(CONFLICTS_BORNE + 1):
+                try:
+                    for _ in range(STEPS_IN_ONE_TURN):
+                        if not isinstance(draft.next, AtOnce):
+                            break
+                        draft = self._step(draft, lease)
+                    return self._written(draft, lease)
+                except ConflictError:
+                    self.metrics.status_writes.labels("conflict").inc()
+                    draft = self._rebased(draft, lease)
+        except GoneError:
+            self._abandon(draft)
+            raise
         log.warning("%s: changed too often while it was worked on; it is looked at again", claimed.ref)
         return replace(draft, next=Again(delay_s=self.terms.pace.error_delay_s(1)), outcome="error")
 
     def _begin(self, claimed: Claimed, lease: Lease) -> Draft:
         copy = self.copies.take(claimed.ref, claimed.score)
         if copy is not None:
-            return Draft(base=copy.base, render=copy.render, confirmed_s=copy.confirmed_s)
-        render = self.cluster.fetch(claimed.ref, lease.bound(self.kubernetes_timeout_s))
+            return Draft(base=copy.base, render=copy.render, confirmed_s=copy.confirmed_s, is_copy=True)
+        return self._fetched(claimed.ref, lease)
+
+    def _fetched(self, ref: Ref, lease: Lease) -> Draft:
+        render = self.cluster.fetch(ref, lease.bound(self.kubernetes_timeout_s))
         return Draft(base=render, render=render, confirmed_s=time.monotonic())
 
     def _step(self, draft: Draft, lease: Lease) -> Draft:
@@ -146,6 +158,8 @@ class Turn:
                 return replace(draft, base=base, render=base.with_status(render.status), confirmed_s=time.monotonic())
             case Expire():
                 return self._expired(draft, lease)
+            case Submit():
+                return self._submission(draft, step, lease)
             case call:
                 answer = self.asking.ask(render, call, now, lease)
                 reading = Reading(call=call, answer=answer, at=self.clock())
@@ -156,6 +170,30 @@ class Turn:
         answer = reading.answer
         verdict = settle(draft.render, reading.call, answer.reply, reading.at, self.terms, answer.key)
         return replace(draft, render=verdict.render, next=verdict.next, outcome=verdict.outcome)
+
+    def _submission(self, draft: Draft, call: Submit, lease: Lease) -> Draft:
+        """What spends money starts from the object itself: never from a copy, nor from what is not on record yet."""
+        if draft.is_copy or draft.render != draft.base:
+            self._written(draft, lease)
+            return self._fetched(draft.base.ref, lease)
+        asked = self.submission.ask(draft.base, call, lease)
+        reading = Reading(call=call, answer=asked.answer, at=self.clock())
+        draft = replace(draft, base=asked.base, render=asked.base, readings=(*draft.readings, reading))
+        return self._settled(draft, reading)
+
+    def _abandon(self, draft: Draft) -> None:
+        """The object went while its job was being asked for: nobody would ever know of that job."""
+        if draft.render.status.cancellation is not None:
+            return
+        for reading in draft.readings:
+            if isinstance(reading.answer.reply, Submitted):
+                reply = self.submission.abandon(draft.base, reading.answer.reply)
+                log.warning(
+                    "%s is gone; its job %s was just made, and is canceled: %s",
+                    draft.base.ref,
+                    reading.answer.reply.job_id,
+                    type(reply).__name__,
+                )
 
     def _expired(self, draft: Draft, lease: Lease) -> Draft:
         """The end is on record before the object goes."""
@@ -179,10 +217,24 @@ class Turn:
             return replace(draft, next=Again(delay_s=self.terms.pace.max_s), outcome="error")
         reach(Failpoint.AFTER_WRITE)
         self.metrics.status_writes.labels("written").inc()
-        self._count_end(draft)
         self._announce(base.ref, events_between(before, draft.render), lease)
         reach(Failpoint.AFTER_EVENTS)
-        return replace(draft, base=base, render=base, confirmed_s=time.monotonic())
+        if after.terminal and not before.terminal:
+            self._count_end(draft)
+            self.submission.free(draft.render)
+        base = self._job_noted(base, lease)
+        return replace(draft, base=base, render=base, readings=(), is_copy=False, confirmed_s=time.monotonic())
+
+    def _job_noted(self, base: Render, lease: Lease) -> Render:
+        """With the job's id as an annotation; where that does not succeed, the next write of a status tries again."""
+        if base.request is None or base.status.job_id is None or base.noted_job_id == base.status.job_id:
+            return base
+        try:
+            base = self.submission.note_job(base, lease)
+        except ConflictError:
+            log.debug("%s: changed before its job could be noted on it", base.ref)
+        reach(Failpoint.AFTER_JOB_NOTE)
+        return base
 
     def _announce(self, ref: Ref, events: Iterable[Event], lease: Lease) -> None:
         for event in events:
@@ -208,9 +260,7 @@ class Turn:
             self.metrics.unknown_words.inc()
 
     def _count_end(self, draft: Draft) -> None:
-        before, after = draft.base.status, draft.render.status
-        if before.terminal or not after.terminal:
-            return
+        after = draft.render.status
         succeeded = after.condition("Succeeded")
         reason = succeeded.reason if succeeded else ""
         self.metrics.finished.labels(draft.base.ref.namespace, reason).inc()

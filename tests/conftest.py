@@ -9,7 +9,7 @@ import pytest
 from controlplane import Binaries, ControlPlane, RedisServer, binaries
 from stack import Stack
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="session")
