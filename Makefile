@@ -31,6 +31,10 @@ demo: install ## Watch a dozen renders end, from nothing (KEEP=1: keep it runnin
 test: install ## Run every test but those that need a whole node
 	@$(BIN)/pytest
 
+.PHONY: bench
+bench: install ## Measure: five hundred renders at the limits of a real plan (about a quarter of an hour)
+	@$(BIN)/pytest tests/bench
+
 .PHONY: lint
 lint: install ## Check style, types and layers
 	@$(BIN)/ruff check .
