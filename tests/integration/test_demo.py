@@ -18,6 +18,7 @@ from kube import Kube, eventually, status
 
 ROOT: Final = Path(__file__).parents[2]
 SAMPLES: Final = ROOT / "deploy" / "samples"
+COUNT: Final = len(list(SAMPLES.glob("*.yaml"))) - 1  # but for the namespaces
 EXPECT: Final = "demo.render.sume.com/expect"
 END_S: Final = 90.0
 STOP_S: Final = 20.0
@@ -145,7 +146,7 @@ def test_all_samples_end_as_they_say(start: Callable[..., Demo]) -> None:
     demo = start()
     assert demo.wait() == 0, demo.output
 
-    assert demo.output.startswith("This demo follows 12 renders at a simulated Sume")
+    assert demo.output.startswith(f"This demo follows {COUNT} renders at a simulated Sume")
     assert "\x1b" not in demo.output
     for path in SAMPLES.glob("*.yaml"):
         sample = next(iter(yaml.safe_load_all(path.read_text(encoding="utf-8"))))
@@ -153,7 +154,7 @@ def test_all_samples_end_as_they_say(start: Callable[..., Demo]) -> None:
             expected = sample["metadata"]["annotations"][EXPECT]
             render = f"{sample['metadata']['namespace']}/{sample['metadata']['name']}"
             assert _row(demo.output, render)[1:3] == [expected, expected]
-    assert "12 of 12 renders ended as expected" in demo.output
+    assert f"{COUNT} of {COUNT} renders ended as expected" in demo.output
     assert "$ kubectl patch srender/festival-trailer -n studio-a" in demo.output
     assert "$ sume-operator queue\nkey          sume:polls\n" in demo.output
 
