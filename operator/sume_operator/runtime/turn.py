@@ -231,8 +231,8 @@ class Turn:
             return base
         try:
             base = self.submission.note_job(base, lease)
-        except ConflictError:
-            log.debug("%s: changed before its job could be noted on it", base.ref)
+        except (ConflictError, GoneError):  # its status has been written: no job is lost if the object goes now
+            log.debug("%s: changed or went before its job could be noted on it", base.ref)
         reach(Failpoint.AFTER_JOB_NOTE)
         return base
 
