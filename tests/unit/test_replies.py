@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from requests.structures import CaseInsensitiveDict
 
 from builders import JOB, NOW
-from sume_operator.adapters.replies import MAX_FOUND, RateHint, parse_retry_after, read_hint, read_reply
+from sume_operator.adapters.rate_headers import RateHint, parse_retry_after, read_hint
+from sume_operator.adapters.replies import read_reply
+from sume_operator.adapters.results import MAX_FOUND
 from sume_operator.core.job import (
     Call,
     Cancel,

@@ -24,7 +24,8 @@ from requests.auth import AuthBase
 
 from sume_operator import __version__
 from sume_operator.adapters.deadline import Deadline, WatchedAdapter
-from sume_operator.adapters.replies import RateHint, read_hint, read_reply
+from sume_operator.adapters.rate_headers import RateHint, read_hint
+from sume_operator.adapters.replies import read_reply
 from sume_operator.core.job import Call, Cancel, Check, Collect, Malformed, Reply, Submit, Unavailable
 
 MAX_BODY_BYTES: Final = 8 * 1024 * 1024
