@@ -15,9 +15,12 @@ import requests
 
 from controlplane import Child, ControlPlane, RedisServer, free_port
 from kube import Kube, eventually
+from sume_operator.runtime.failpoints import Failpoint
 
 BIN: Final = Path(sys.executable).parent / "sume-operator"
 START_S: Final = 30.0
+# Reached only by a render that asks for its job; every other failpoint by one that follows a job, too.
+POINTS_OF_A_REQUEST: Final = (Failpoint.AFTER_SLOT, Failpoint.AFTER_INTENT, Failpoint.AFTER_JOB_NOTE)
 QUEUE_KEY: Final = "sume:polls"
 # Short times, so that a lease and a sweep fit into a test; in the proportions of the defaults.
 QUICK: Final = {
@@ -29,6 +32,9 @@ QUICK: Final = {
     "SUME_KUBERNETES_TIMEOUT_SECONDS": "3",
     "SUME_LEASE_SECONDS": "5",
     "SUME_SWEEP_SECONDS": "4",
+    # Hundreds of looks in seconds: budgets have tests of their own.
+    "SUME_READS_PER_MINUTE": "0",
+    "SUME_SUBMISSIONS_PER_MINUTE": "0",
     "SUME_LOG_FORMAT": "text",
     "SUME_LOG_LEVEL": "debug",
 }

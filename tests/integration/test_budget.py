@@ -176,6 +176,13 @@ def test_heads_without_an_alarm_drop_out(bench: Bench) -> None:
     assert bench.line() == []
 
 
+def test_who_asks_for_nothing_any_more_leaves_the_line(bench: Bench) -> None:
+    budget = bench.budget(Limits(per_minute=1))
+    spend(budget, *REFS[:4])
+    budget.leave(KEY, "read", REFS[2])
+    assert bench.line() == [REFS[1].member, REFS[3].member]
+
+
 def test_a_line_is_not_kept_for_ever(bench: Bench) -> None:
     spend(bench.budget(Limits(per_minute=1)), A, B)
     assert all(0 < bench.raw.ttl(name) <= 172_800 for name in bench.raw.keys("*") if name != QUEUE)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kube import Body, condition, eventually, is_finished, status
-from stack import Stack
+from stack import POINTS_OF_A_REQUEST, Stack
 from sume_operator.core.render import FINALIZER
 from sume_operator.runtime.failpoints import Failpoint
 
@@ -68,13 +68,11 @@ def _with(variables: dict[str, str], **more: str) -> Any:
 
 POINTS = [
     Failpoint.AFTER_CLAIM,
-    Failpoint.AFTER_SLOT,
-    Failpoint.AFTER_INTENT,
+    *POINTS_OF_A_REQUEST,
     Failpoint.BEFORE_CALL,
     Failpoint.AFTER_CALL,
     Failpoint.BEFORE_WRITE,
     Failpoint.AFTER_WRITE,
-    Failpoint.AFTER_JOB_NOTE,
     Failpoint.BEFORE_SETTLE,
 ]
 

@@ -95,6 +95,11 @@ class Budget:
         with translated(self._on_error):
             return self._spend(fingerprint, kind, ref)
 
+    def leave(self, fingerprint: str, kind: Kind, ref: Ref) -> None:
+        """It asks for nothing any more: nobody is to wait behind it."""
+        with translated(self._on_error):
+            self._client.zrem(f"{self._key}:line:{kind}:{fingerprint}", ref.member)
+
     def tighten(self, fingerprint: str, kind: Kind, remaining: float, reset_s: float) -> None:
         """Sume says that `remaining` requests are left for `reset_s` seconds: spread them."""
         gap_s = min(reset_s / max(remaining, 1.0), LONGEST_GAP_S)

@@ -7,7 +7,7 @@ finds the same key, and asks again: the key makes that the same job.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sume_operator.adapters.budget import Budget
@@ -94,6 +94,7 @@ class Submission:
         submission = render.status.submission
         if render.request is not None and submission is not None and submission.key_fingerprint is not None:
             self.slots.free(submission.key_fingerprint, place_of(render))
+            self.budget.leave(submission.key_fingerprint, "submit", render.ref)
 
     def free_gone(self, ref: Ref) -> None:
         """As free, where only the ref is known: its place in a line drops out by itself, having no alarm."""
@@ -105,7 +106,8 @@ class Submission:
         whole = self.keys.look(credential.fingerprint, now)
         if whole.hold_reason == UNAUTHORIZED:
             return whole
-        return self.keys.look(credential.fingerprint, now, submissions=True)
+        own = self.keys.look(credential.fingerprint, now, submissions=True)
+        return replace(own, in_doubt=whole.in_doubt)  # a job that is made proves the whole key
 
     def _obstacle(self, base: Render, credential: Credential, view: KeyView) -> Held | NoSlot | Spent | None:
         if view.hold_reason:
