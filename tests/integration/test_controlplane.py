@@ -16,7 +16,8 @@ import yaml
 
 from controlplane import Binaries, Child, ControlPlane, MissingError, RedisServer, StartError, binaries
 from controlplane.cluster import as_user
-from controlplane.programs import cache_folder, kubernetes_version
+from controlplane.golang import cache_folder
+from controlplane.programs import kubernetes_version
 from controlplane.redis_server import find_server
 from kube import eventually
 

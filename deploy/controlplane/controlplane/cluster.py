@@ -13,8 +13,9 @@ from typing import Any, Final
 
 import yaml
 
+from controlplane.golang import MissingError
 from controlplane.processes import Child, StartError, free_port, wait_until
-from controlplane.programs import Binaries, MissingError
+from controlplane.programs import Binaries
 
 READY_S: Final = 60.0
 PROBE_S: Final = 2.0

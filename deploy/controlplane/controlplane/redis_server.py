@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal
 
+from controlplane.golang import MissingError
 from controlplane.processes import Child, free_port
-from controlplane.programs import MissingError
 
 READY_S: Final = 10.0
 Flavour = Literal["redis", "valkey"]
