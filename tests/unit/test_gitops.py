@@ -6,6 +6,7 @@ from typing import Any, Final
 import celpy
 import pytest
 import yaml
+from celpy.adapter import json_to_cel
 from lupa.lua51 import LuaRuntime
 
 GITOPS: Final = Path(__file__).parents[2] / "deploy" / "gitops"
@@ -102,7 +103,7 @@ def test_state_in_flux(spec: Any, status: Any, argo: str, flux: str) -> None:
     (expressions,) = file["spec"]["healthCheckExprs"]
     assert (expressions["apiVersion"], expressions["kind"]) == ("render.sume.com/v1alpha1", "SumeRender")
     environment = celpy.Environment()
-    fields = {name: celpy.json_to_cel(value) for name, value in _body(spec, status).items()}
+    fields = {name: json_to_cel(value) for name, value in _body(spec, status).items()}
     said = [
         name
         for name in ("inProgress", "failed", "current")
