@@ -41,6 +41,7 @@ lint: install ## Check style, types and layers
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/zizmor --offline --quiet .github/workflows deploy/pipelines/github-actions.yaml
 
 .PHONY: check
 check: lint test ## lint + test: what every commit must pass

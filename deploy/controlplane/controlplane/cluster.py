@@ -29,18 +29,29 @@ contexts: [{{name: embedded, context: {{cluster: embedded, user: admin}}}}]
 clusters: [{{name: embedded, cluster: {{server: "{url}", certificate-authority-data: "{ca}"}}}}]
 users: [{{name: admin, user: {{token: "{token}"}}}}]
 """
+_AUDIT_POLICY: Final = """\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules: [{level: Metadata}]
+"""
 
 
 class ControlPlane:
-    """A control plane in `directory`, with RBAC on and one administrator. Ports stay the same over restarts."""
+    """A control plane in `directory`, with RBAC on and one administrator. Ports stay the same over restarts.
 
-    def __init__(self, directory: Path, programs: Binaries) -> None:
+    `audited`: each call is a JSON line in `audit_log`, with who made it and how it was answered.
+    """
+
+    def __init__(self, directory: Path, programs: Binaries, *, audited: bool = False) -> None:
         self.directory = directory
         self.kubeconfig = directory / "kubeconfig"
         self.token = secrets.token_hex(16)
         self._programs = programs
         self._etcd_port, self._peer_port, self._port = free_port(), free_port(), free_port()
         self.url = f"https://127.0.0.1:{self._port}"
+        self.audit_log = directory / "audit.log"
+        self._audited = audited
         self.ca_file = directory / "certs" / "apiserver.crt"
         self.etcd = Child("etcd", self._etcd_command(), directory / "etcd.log")
         self.apiserver = Child("kube-apiserver", self._apiserver_command(), directory / "kube-apiserver.log")
@@ -132,6 +143,7 @@ class ControlPlane:
             )
         except FileNotFoundError:
             raise MissingError("openssl is needed on PATH (it makes the API server's key)") from None
+        (self.directory / "audit.yaml").write_text(_AUDIT_POLICY, encoding="utf-8")
         (self.directory / "tokens.csv").write_text(f'{self.token},admin,admin,"system:masters"\n', encoding="utf-8")
 
     def _etcd_command(self) -> list[str | Path]:
@@ -165,7 +177,11 @@ class ControlPlane:
             "--advertise-address=127.0.0.1",
             "--endpoint-reconciler-type=none",
             "--disable-admission-plugins=ServiceAccount",
+            *(self._audit_options() if self._audited else ()),
         ]
+
+    def _audit_options(self) -> list[str]:
+        return [f"--audit-policy-file={self.directory / 'audit.yaml'}", f"--audit-log-path={self.audit_log}"]
 
 
 def _answers(url: str, headers: dict[str, str], context: ssl.SSLContext | None) -> bool:
@@ -182,9 +198,10 @@ def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def as_user(kubeconfig: Path, target: Path, token: str) -> Path:
-    """A copy of `kubeconfig` with another user's token."""
+def as_user(kubeconfig: Path, target: Path, token: str, namespace: str = "default") -> Path:
+    """A copy of `kubeconfig` with another user's token, and the namespace it is in."""
     loaded: Any = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
     loaded["users"][0]["user"] = {"token": token}
+    loaded["contexts"][0]["context"]["namespace"] = namespace
     target.write_text(yaml.safe_dump(loaded), encoding="utf-8")
     return target
