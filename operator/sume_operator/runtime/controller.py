@@ -5,6 +5,7 @@ import signal
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 from sume_operator.adapters.cluster import Cluster, own_namespace
@@ -37,7 +38,7 @@ def run(
     settings: Settings, cluster: Cluster, client: Any, queue: DueQueue, metrics: ControllerMetrics, instance: str
 ) -> int:
     """The process' exit code: 0 after SIGTERM or SIGINT, 1 when the watch could not go on."""
-    clock, watch_state, redis, api = _now, WatchState(), Pulse(), Pulse()
+    clock, watch_state, redis, api = partial(datetime.now, UTC), WatchState(), Pulse(), Pulse()
     slots = Slots(
         client, settings.sume_queue_key, most=settings.sume_max_active_jobs, on_error=metrics.redis_errors.inc
     )
@@ -121,7 +122,3 @@ def _hears(watch_state: WatchState) -> Callable[[], str | None]:
         return f"the watch has missed changes for {watch_state.deaf_passes} passes of the sweep"
 
     return check
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
