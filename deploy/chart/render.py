@@ -1,7 +1,7 @@
 """Writes what is made from other files: the chart's copy of the CRD, the values table in its README, install.yaml.
 
-    python deploy/chart/render.py            # write them
-    python deploy/chart/render.py --check    # name those that are out of date; exit code 1 if there are any
+python deploy/chart/render.py            # write them
+python deploy/chart/render.py --check    # name those that are out of date; exit code 1 if there are any
 """
 
 import argparse
@@ -40,12 +40,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing, name what is out of date")
     check = parser.parse_args().check
-    stale = [path for path, text in rendered() if not path.exists() or path.read_text(encoding="utf-8") != text]
-    for path in stale:
-        print(f"{path.relative_to(ROOT)} {'is out of date: python deploy/chart/render.py' if check else 'written'}")
-    if not check:
-        for path, text in rendered():
+    stale = False
+    for path, text in rendered():
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        stale = True
+        if not check:  # at once: install.yaml holds the CRD
             path.write_text(text, encoding="utf-8")
+        print(f"{path.relative_to(ROOT)} {'is out of date: python deploy/chart/render.py' if check else 'written'}")
     return 1 if check and stale else 0
 
 
@@ -64,7 +66,7 @@ def values_table() -> str:
     text = (CHART / "values.yaml").read_text(encoding="utf-8")
     lines = ["| value | default | |", "| --- | --- | --- |"]
     for key, default, comment in _documented(yaml.compose(text), text.splitlines(), ()):
-        lines.append(f"| `{'.'.join(key)}` | `{json.dumps(default, ensure_ascii=False)}` | {comment} |".replace("||", ""))
+        lines.append(f"| `{'.'.join(key)}` | `{json.dumps(default, ensure_ascii=False)}` | {comment} |")
     return "\n".join(lines) + "\n"
 
 

@@ -45,7 +45,7 @@ tcp-keepalive 60
 {{- define "sume-operator.redis" -}}
 {{- $image := ((.Values.redis).internal).image | default dict -}}
 name: redis
-image: {{ include "sume-operator.image" (dict "root" . "image" $image "repository" "library/redis" "tag" "7.4-alpine") | quote }}
+image: {{ include "sume-operator.image" (dict "root" . "image" $image "registry" "docker.io" "repository" "library/redis" "tag" "7.4-alpine") | quote }}
 imagePullPolicy: {{ $image.pullPolicy | default "IfNotPresent" }}
 command: [sh, /etc/redis/start.sh]
 ports:
