@@ -32,7 +32,7 @@ MEANS_NOTHING = {
     ("sume", "submissionsEnabled"),
     ("poller", "autoscaling", "targetCPUUtilizationPercentage"),
 }
-WHOLE = {"resources", "podSecurityContext", "securityContext"}  # taken or left as a whole
+WHOLE = {"resources", "podSecurityContext", "securityContext", "labels"}  # taken or left as a whole
 
 
 def paths(values: dict[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
