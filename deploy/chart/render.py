@@ -86,11 +86,11 @@ def _documented(node: Any, lines: list[str], above: tuple[str, ...]) -> Iterator
 def install_manifest() -> str:
     """The chart with its defaults, as one file."""
     version = kubernetes_version()
-    command = [program("helm"), "template", RELEASE, CHART, "--namespace", NAMESPACE, "--no-hooks"]
+    command: list[str | Path] = [program("helm"), "template", RELEASE, CHART, "--namespace", NAMESPACE, "--no-hooks"]
     result = subprocess.run([*command, "--kube-version", version], capture_output=True, text=True, check=False)
     if result.returncode:
         raise SystemExit(result.stderr)
-    return _HEAD + result.stdout
+    return _HEAD + str(result.stdout)
 
 
 if __name__ == "__main__":

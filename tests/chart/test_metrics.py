@@ -18,7 +18,7 @@ KNOWN: Final = {
     for name in [metric.name + ("_total" if metric.type == "counter" else "")]
 }
 LABELS: Final[dict[str, set[str]]] = {
-    name: set(collector._labelnames)
+    name: set(getattr(collector, "_labelnames", ()))
     for metrics in (ControllerMetrics(), PollerMetrics())
     for name, collector in metrics.registry._names_to_collectors.items()
 }

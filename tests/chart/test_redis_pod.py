@@ -102,7 +102,7 @@ def test_it_ends_on_sigterm_by_itself(pod: Pod) -> None:
 def test_an_empty_password_is_an_error_and_not_an_open_door(pod: Pod, tmp_path: Path) -> None:
     pod.set_password("\n")
     pod.process.start()
-    eventually(lambda: not pod.process.is_running(), within_s=10, what="an end")
+    eventually(lambda: not pod.process.is_running, within_s=10, what="an end")
     assert "empty" in (tmp_path / "redis.log").read_text(encoding="utf-8")
 
 

@@ -196,7 +196,7 @@ def test_the_check_of_rendered_files_can_fail(tmp_path: Path) -> None:
         subprocess.run(["cp", "-r", "--parents", part, tmp_path], cwd=ROOT, check=True)
     crd = tmp_path / "crds" / "sumerenders.yaml"
     crd.write_text(crd.read_text(encoding="utf-8") + "# changed\n", encoding="utf-8")
-    command = [sys.executable, tmp_path / "deploy" / "chart" / "render.py", "--check"]
+    command: list[str | Path] = [sys.executable, tmp_path / "deploy" / "chart" / "render.py", "--check"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 1
     assert "deploy/chart/files/crds/sumerenders.yaml is out of date" in result.stdout
@@ -232,7 +232,7 @@ def test_as_a_subchart_with_alias_and_globals(helm: Helm, parent: Path) -> None:
 
 def test_every_component_takes_every_pod_option(helm: Helm) -> None:
     """On its own, beside the common one: maps merged, lists appended, all else replaced."""
-    own = {
+    own: dict[str, Any] = {
         "nodeSelector": {"zone": "a"},
         "tolerations": [{"key": "own"}],
         "priorityClassName": "own",
@@ -243,7 +243,7 @@ def test_every_component_takes_every_pod_option(helm: Helm) -> None:
         },
     }
     common = {"nodeSelector": {"disk": "ssd"}, "tolerations": [{"key": "common"}], "priorityClassName": "common"}
-    values = {
+    values: dict[str, Any] = {
         **common,
         "controller": own,
         "poller": own,

@@ -94,7 +94,7 @@ def test_a_render_that_nobody_works_on(stack: Stack) -> None:
     namespace = stack.namespaces[0]
     code, found = check(stack, "--follow", namespace, "--timeout-s", "1")
     assert code == 1
-    assert "did not end in 1 s (not looked at yet: no message)" in found["render"]
+    assert "did not end in 1 s (Pending: nobody has looked at it)" in found["render"]
     assert stack.kube.all_in([namespace]) == []
 
 

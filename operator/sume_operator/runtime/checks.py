@@ -105,7 +105,7 @@ def _followed(cluster: Cluster, render: Render, timeout_s: float) -> Finding:
         if status.terminal:
             return Finding(name="render", passed=True, text=f"ended as {status.state} after {spent_s:.0f} s")
         if spent_s > timeout_s:
-            where = f"{status.state or 'not looked at yet'}: {status.message or 'no message'}"
+            where = f"{status.state}: {status.message or 'nobody has looked at it'}"
             return Finding(name="render", passed=False, text=f"{render.ref} did not end in {timeout_s:.0f} s ({where})")
         time.sleep(LOOK_EVERY_S)
         render = cluster.fetch(render.ref, timeout_s)

@@ -8,10 +8,11 @@ start.sh: |
   umask 077
   echo 'include /etc/redis/redis.conf' >/run/redis/redis.conf
   if [ -e /etc/redis-password/password ]; then
-    read -r password </etc/redis-password/password || [ -n "$password" ] || {
+    read -r password </etc/redis-password/password || true # no newline at its end
+    if [ -z "$password" ]; then # Redis would take that for no password at all
       echo 'the password in the Secret is empty' >&2
       exit 1
-    }
+    fi
     printf 'requirepass "%s"\n' "$(printf '%s' "$password" | sed 's/[\\"]/\\&/g')" >>/run/redis/redis.conf
   fi
   exec redis-server /run/redis/redis.conf
