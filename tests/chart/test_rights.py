@@ -1,193 +1,146 @@
-"""The rights of the chart, proven by use: real processes under its ServiceAccounts, through the whole life of renders.
+"""Rights, as the manifest gives them: each account has what it calls, where it calls it, and no more."""
 
-Everything they do is in the audit log of a real API server: nothing is refused, and no right is left over.
-"""
-
-import json
-import subprocess
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
-from rights import Right, Use, granted, unused, uses
 
-from controlplane import Binaries, ControlPlane, program
-from controlplane.cluster import as_user
-from kube import condition, eventually, is_finished, status
-from stack import Stack, scripted
+from chart_values import COMBINATIONS, WATCHED
+from helm import NAMESPACE, Helm, kinds, named
+from kube import Body
 
-ROOT: Final = Path(__file__).parents[2]
-REQUEST: Final = {"model": "sume/clip-fast", "arguments": {"prompt": "a dog"}}
-ACCOUNTS: Final = ("controller", "poller")
-# Short times, given as an owner would give them.
-QUICK: Final = {
-    "pollSeconds": 1,
-    "pollMinSeconds": 0.2,
-    "pollMaxSeconds": 5,
-    "errorSeconds": 0.5,
-    "requestTimeoutSeconds": 2,
-    "leaseSeconds": 5,
-    "sweepSeconds": 4,
-    "logFormat": "text",
-    "logLevel": "debug",
+Rules = set[tuple[str, str, str, str]]  # group, resource, name, verb
+RENDERS, STATUS = ("render.sume.com", "sumerenders", ""), ("render.sume.com", "sumerenders/status", "")
+EVENT = ("events.k8s.io", "events", "", "create")
+WATCH: Rules = {(*RENDERS, verb) for verb in ("get", "list", "watch", "patch")} | {EVENT}
+TURN: Rules = {(*RENDERS, verb) for verb in ("get", "patch", "delete")} | {(*STATUS, "patch"), EVENT}
+LEASE: Rules = {
+    ("coordination.k8s.io", "leases", "", "create"),
+    ("coordination.k8s.io", "leases", "sume-operator-controller", "patch"),
 }
+KEYS: Rules = {("", "secrets", "", "get")}
+PASSWORD: Rules = {("", "secrets", "sume-operator-redis", verb) for verb in ("get", "patch")}
+EVERYWHERE = ""
 
 
-@pytest.fixture(scope="module")
-def audited(tmp_path_factory: pytest.TempPathFactory, programs: Binaries) -> Iterator[ControlPlane]:
-    """A control plane that writes down every call."""
-    with ControlPlane(tmp_path_factory.mktemp("audited"), programs, audited=True) as control_plane:
-        yield control_plane
+def rules(role: Body) -> Rules:
+    return {
+        (group, resource, name, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for name in rule.get("resourceNames", [""])
+        for verb in rule["verbs"]
+    }
 
 
-class Installed:
-    """A release on the API server, and its pods' commands run by hand, each as its own ServiceAccount."""
-
-    def __init__(self, stack: Stack, release: str, namespace: str, **values: Any) -> None:
-        self.stack, self.release, self.namespace = stack, release, namespace
-        self.cluster = stack.control_plane
-        chosen = {"sume": QUICK, "redis": {"mode": "external", "external": {"url": "redis://redis.invalid:6379/0"}}}
-        file = stack.directory / f"{release}.json"
-        file.write_text(json.dumps(chosen | values), encoding="utf-8")
-        # No node runs here, so nothing would ever become ready.
-        self._helm("upgrade", "--install", release, str(ROOT / "deploy" / "chart"), "--no-hooks", "-f", str(file))
-
-    def start(self) -> None:
-        """Controller and poller, with the variables of their pods."""
-        for role in ACCOUNTS:
-            self.stack.start(role, f"{self.release}-{role}", ready=False, **self._environment(role))
-        for role in ACCOUNTS:
-            name = f"{self.release}-{role}"
-            self.stack.wait_ready(self.stack.ports[name], name)
-
-    def granted(self, role: str) -> frozenset[Right]:
-        """What the role's account may do."""
-        return granted(self.cluster, self.namespace, self._account(role))
-
-    def uses(self, role: str) -> list[Use]:
-        """What the role's account asked for so far."""
-        return list(uses(self.cluster, self.namespace, self._account(role)))
-
-    def log(self, role: str) -> str:
-        """What the role said."""
-        return self.stack.processes[f"{self.release}-{role}"].log.read_text(encoding="utf-8")
-
-    def _environment(self, role: str) -> dict[str, str]:
-        """As the pod has it, but for the addresses of a cluster's network and files of its mounts."""
-        (container,) = self._deployment(role)["spec"]["template"]["spec"]["containers"]
-        variables = {each["name"]: str(each.get("value", "")) for each in container["env"]}
-        token = self.cluster.kubectl("create", "token", self._account(role), "-n", self.namespace).stdout.strip()
-        file = self.stack.directory / f"{self.release}-{role}.kubeconfig"
-        here = {
-            "KUBECONFIG": str(as_user(self.cluster.kubeconfig, file, token, self.namespace)),
-            "REDIS_URL": self.stack.redis.url,
-            "SUME_API_URL": self.stack.sandbox.url,
-            "SUME_API_KEY_FILE": "",
-        }
-        variables.pop("SUME_HTTP_PORT")  # two pods may have the same port, two processes may not
-        return {"SUME_WATCH_NAMESPACES": ""} | variables | here
-
-    def _account(self, role: str) -> str:
-        return str(self._deployment(role)["spec"]["template"]["spec"]["serviceAccountName"])
-
-    def _deployment(self, role: str) -> dict[str, Any]:
-        labels = f"app.kubernetes.io/instance={self.release},app.kubernetes.io/component={role}"
-        found = self.cluster.kubectl("get", "deploy", "-n", self.namespace, "-l", labels, "-o", "json").stdout
-        (deployment,) = json.loads(found)["items"]
-        return dict(deployment)
-
-    def _helm(self, *arguments: str) -> None:
-        where = (f"--kubeconfig={self.cluster.kubeconfig}", "-n", self.namespace, "--create-namespace")
-        subprocess.run([program("helm"), *arguments, *where], check=True, capture_output=True, text=True, timeout=120)
-
-
-@pytest.fixture
-def stack(tmp_path: Path, audited: ControlPlane) -> Iterator[Stack]:
-    """Redis, sandbox and processes on the audited control plane."""
-    with Stack(tmp_path, audited, ("films", "clips", "team-a", "team-b", "strangers")) as made:
-        made.start_sandbox("--queue-s", "4", "--process-s", "1")
-        yield made
-
-
-def test_every_right_is_used_and_none_is_missing(stack: Stack) -> None:
-    installed = Installed(stack, "sume", "sume-system")
-    installed.start()
-    for namespace in ("films", "clips"):
-        _abandon(stack, namespace)
-    _live_through_everything(stack, ["films", "clips"])
-    for namespace in ("films", "clips"):  # 50 s after its deletion
-        _wait_gone(stack, namespace, "abandoned", within_s=75)
-    _assert_nothing_was_refused(installed)
-    for role in ACCOUNTS:
-        assert installed.granted(role)
-        assert unused(installed.granted(role), installed.uses(role)) == []
-
-
-def test_two_releases_with_roles_only(stack: Stack) -> None:
-    """Each works in its own namespace and in no other; no right of theirs holds cluster-wide."""
-    releases = [
-        Installed(
-            stack, name, name, watch={"namespaces": [name]}, sume=QUICK | {"queueKey": name}, crds={"install": False}
+def granted(objects: list[Body], account: str) -> dict[str, Rules]:
+    """Namespace -> what the account may do there."""
+    found: dict[str, Rules] = {}
+    for each in objects:
+        if not each["kind"].endswith("RoleBinding"):
+            continue
+        if {"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE} not in each["subjects"]:
+            continue
+        namespace = each["metadata"].get("namespace", EVERYWHERE)
+        (role,) = (
+            role
+            for role in objects
+            if (role["kind"], role["metadata"]["name"]) == (each["roleRef"]["kind"], each["roleRef"]["name"])
+            and role["metadata"].get("namespace", EVERYWHERE) == namespace
         )
-        for name in ("team-a", "team-b")
-    ]
-    stack.kube.create("strangers", "untouched", {"jobID": "job_untouched"})
-    for release in releases:
-        release.start()
-    _live_through_everything(stack, ["team-a", "team-b"])
-    for release in releases:
-        _assert_nothing_was_refused(release)
-        for role in ACCOUNTS:
-            assert {right.namespace for right in release.granted(role)} == {release.namespace}
-            assert {use.right.namespace for use in release.uses(role)} == {release.namespace}
-    assert "status" not in stack.kube.get("strangers", "untouched")
-    assert not stack.sandbox.job("job_untouched")
+        found.setdefault(namespace, set()).update(rules(role))
+    return found
 
 
-def _assert_nothing_was_refused(installed: Installed) -> None:
-    for role in ACCOUNTS:
-        assert [use for use in installed.uses(role) if use.code == 403] == []
-        assert "403" not in installed.log(role)
+@pytest.mark.parametrize(
+    ("name", "controller", "poller"),
+    [
+        ("defaults", {EVERYWHERE: WATCH}, {EVERYWHERE: TURN | KEYS}),
+        ("namespaced", {"team-a": WATCH, "team-b": WATCH}, {"team-a": TURN | KEYS, "team-b": TURN | KEYS}),
+        ("no keys from renders", {EVERYWHERE: WATCH}, {EVERYWHERE: TURN}),
+        ("keys from one namespace", {EVERYWHERE: WATCH}, {EVERYWHERE: TURN, "team-a": KEYS}),
+        ("namespaced, keys from one", {"team-a": WATCH, "team-b": WATCH}, {"team-a": TURN | KEYS, "team-b": TURN}),
+    ],
+)
+def test_rights_of_both_roles(helm: Helm, name: str, controller: dict[str, Rules], poller: dict[str, Rules]) -> None:
+    objects = helm.objects(COMBINATIONS[name])
+    assert granted(objects, "sume-operator-controller") == {NAMESPACE: LEASE, **controller}
+    assert granted(objects, "sume-operator-poller") == poller
+    assert granted(objects, "sume-operator-redis-password") == {NAMESPACE: PASSWORD}
+    assert granted(objects, "sume-operator-test") == {}
 
 
-def _live_through_everything(stack: Stack, namespaces: list[str]) -> None:
-    """Follow, ask, cancel, delete in mid-run, expire; with an own key and without."""
-    for namespace in namespaces:
-        stack.sandbox.script({f"job_{namespace}": scripted("queued", "processing", "completed")})
-        stack.kube.make_secret(namespace, "own-key", {"apiKey": "another-key"})
-        stack.kube.create(namespace, "follows", {"jobID": f"job_{namespace}"})
-        stack.kube.create(namespace, "asks", {"request": REQUEST, "credentialsSecretRef": {"name": "own-key"}})
-        stack.kube.create(namespace, "expires", {"request": REQUEST, "ttlSecondsAfterFinished": 1})
-        stack.kube.create(namespace, "canceled", {"request": REQUEST})
-        stack.kube.create(namespace, "deleted", {"request": REQUEST})
-    for namespace in namespaces:
-        _job_of(stack, namespace, "canceled")
-        stack.kube.edit(namespace, "canceled", cancel=True)
-        _job_of(stack, namespace, "deleted")
-        stack.kube.delete(namespace, "deleted")
-    for namespace in namespaces:
-        for name in ("follows", "asks", "canceled"):
-            _wait_finished(stack, namespace, name)
-        assert condition(stack.kube.get(namespace, "asks"), "Succeeded") == ("True", "Completed")
-        for name in ("expires", "deleted"):
-            _wait_gone(stack, namespace, name, within_s=60)
+@pytest.mark.parametrize(
+    ("watched", "where"), [([], NAMESPACE), (WATCHED, "team-a"), ([NAMESPACE, "team-a"], NAMESPACE)]
+)
+def test_the_test_may_follow_a_render_where_one_is_worked_on(helm: Helm, watched: list[str], where: str) -> None:
+    objects = helm.objects({"sandbox": {"enabled": True}, "watch": {"namespaces": watched}})
+    assert granted(objects, "sume-operator-test") == {where: {(*RENDERS, verb) for verb in ("create", "get", "delete")}}
+    arguments = named(objects, "Pod")["spec"]["containers"][0]["args"]
+    assert arguments[arguments.index("--follow") + 1] == where
 
 
-def _abandon(stack: Stack, namespace: str) -> None:
-    """Delete a render whose job Sume will not cancel: the controller lets it go by itself."""
-    stack.kube.create(namespace, "abandoned", {"request": REQUEST | {"model": "sume/slow"}})
-    stack.sandbox.fault(job=_job_of(stack, namespace, "abandoned"), http_status=503)
-    stack.kube.delete(namespace, "abandoned")
+def test_namespaced_there_is_nothing_cluster_wide_but_the_crd(helm: Helm) -> None:
+    for name in ("namespaced", "namespaced, keys from one", "sandbox, namespaced"):
+        objects = helm.objects(COMBINATIONS[name])
+        assert {each["kind"] for each in objects if "namespace" not in each["metadata"]} == {"CustomResourceDefinition"}
+        assert {each["metadata"]["namespace"] for each in objects if "namespace" in each["metadata"]} == {
+            NAMESPACE, *WATCHED,
+        }  # fmt: skip
 
 
-def _job_of(stack: Stack, namespace: str, name: str) -> str:
-    return str(eventually(lambda: status(stack.kube.get(namespace, name)).get("jobID"), within_s=30, what="a job"))
+def test_every_account_that_is_named_exists(helm: Helm) -> None:
+    for name, values in COMBINATIONS.items():
+        objects = helm.objects(values)
+        made = {each["metadata"]["name"] for each in objects if each["kind"] == "ServiceAccount"}
+        subjects = {
+            subject["name"] for each in objects if each["kind"].endswith("Binding") for subject in each["subjects"]
+        }
+        assert subjects <= made | ({"mine"} if name == "own accounts" else set())
 
 
-def _wait_finished(stack: Stack, namespace: str, name: str) -> None:
-    eventually(lambda: is_finished(stack.kube.get(namespace, name)), within_s=60, what=f"{namespace}/{name} finished")
+def test_no_rights_are_made_where_that_is_said(helm: Helm) -> None:
+    assert not kinds(helm.objects({"rbac": {"create": False}, "sandbox": {"enabled": True}})) & {
+        "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding",
+    }  # fmt: skip
 
 
-def _wait_gone(stack: Stack, namespace: str, name: str, *, within_s: float) -> None:
-    eventually(lambda: not stack.kube.exists(namespace, name), within_s=within_s, what=f"{namespace}/{name} gone")
+def test_people_get_their_rights_by_aggregation(helm: Helm) -> None:
+    def aggregated(values: dict[str, Any]) -> dict[str, set[str]]:
+        prefix = "rbac.authorization.k8s.io/aggregate-to-"
+        return {
+            rule[3]: {label.removeprefix(prefix) for label in role["metadata"]["labels"] if label.startswith(prefix)}
+            for role in helm.objects(values)
+            if role["kind"] == "ClusterRole" and any(key.startswith(prefix) for key in role["metadata"]["labels"])
+            for rule in rules(role)
+        }
+
+    found = aggregated({})
+    everybody, editors = {"view", "edit", "admin"}, {"edit", "admin"}
+    assert found == {
+        **dict.fromkeys(("get", "list", "watch"), everybody),
+        **dict.fromkeys(("create", "update", "patch", "delete", "deletecollection"), editors),
+    }
+    assert aggregated({"rbac": {"aggregate": False}}) == {}
+
+
+@pytest.mark.parametrize("clients", ["redis", "sandbox"])
+def test_network_policies_let_in_only_the_operator(helm: Helm, clients: str) -> None:
+    spec = named(helm.objects(COMBINATIONS["network policies"]), "NetworkPolicy", f"-{clients}")["spec"]
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    assert "egress" not in spec
+    (rule,) = spec["ingress"]
+    who = {peer["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for peer in rule["from"]}
+    assert who == {"controller", "poller", "test"}
+    assert len(rule["ports"]) == 1
+
+
+def test_network_policies_of_the_operator(helm: Helm) -> None:
+    for role in ("controller", "poller"):
+        spec = named(helm.objects(COMBINATIONS["network policies"]), "NetworkPolicy", f"-{role}")["spec"]
+        assert spec["policyTypes"] == ["Ingress"]
+        assert spec["ingress"] == [{"ports": [{"port": "http", "protocol": "TCP"}]}]
+        limited = named(helm.objects(COMBINATIONS["network policies with egress"]), "NetworkPolicy", f"-{role}")["spec"]
+        assert limited["policyTypes"] == ["Ingress", "Egress"]
+        assert limited["egress"] == [{"ports": [{"port": 443, "protocol": "TCP"}]}]
+        assert "namespaceSelector" in limited["ingress"][0]["from"][0]

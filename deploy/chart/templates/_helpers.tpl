@@ -4,14 +4,14 @@ comes with the values of an older chart.
 */}}
 
 {{- define "sume-operator.name" -}}
-{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 39 | trimSuffix "-" -}}
 {{- end -}}
 
 {{/* Short enough that every suffix fits into the 63 characters of a Service or a Job. */}}
 {{- define "sume-operator.fullname" -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
 {{- $full := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
-{{- default $full .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- default $full .Values.fullnameOverride | trunc 39 | trimSuffix "-" -}}
 {{- end -}}
 
 {{/* Of cluster-wide objects: two releases of one name live in two namespaces. */}}
@@ -39,10 +39,11 @@ annotations:
 {{- end }}
 {{- end -}}
 
-{{/* root, image: registry, repository, tag, digest; tag: where the image names none. */}}
+{{/* root, image: registry, repository, tag, digest; registry, repository, tag: where the image names none. */}}
 {{- define "sume-operator.image" -}}
 {{- $image := .image | default dict -}}
-{{- $registry := default $image.registry (.root.Values.global).imageRegistry -}}
+{{- $own := ternary (.registry | default "") $image.registry (kindIs "invalid" $image.registry) -}}
+{{- $registry := default $own (.root.Values.global).imageRegistry -}}
 {{- $name := $image.repository | default .repository -}}
 {{- if $registry }}{{ $name = printf "%s/%s" (trimSuffix "/" $registry) $name }}{{ end -}}
 {{- if $image.digest }}{{ printf "%s@%s" $name $image.digest }}{{ else }}{{ printf "%s:%s" $name ($image.tag | default .tag | toString) }}{{ end -}}

@@ -39,8 +39,8 @@ account: name, and whether its token is mounted; restartPolicy.
 {{- $selector := include "sume-operator.selector" . | fromYaml -}}
 metadata:
   labels:
-    {{- mergeOverwrite (deepCopy ($root.Values.commonLabels | default dict)) $options.podLabels $selector | toYaml | nindent 4 }}
-  {{- with mergeOverwrite (deepCopy $options.podAnnotations) (.annotations | default dict) }}
+    {{- mergeOverwrite (deepCopy ($root.Values.commonLabels | default dict)) ($options.podLabels | default dict) $selector | toYaml | nindent 4 }}
+  {{- with mergeOverwrite ($options.podAnnotations | default dict) (.annotations | default dict) }}
   annotations:
     {{- toYaml . | nindent 4 }}
   {{- end }}
@@ -85,7 +85,7 @@ spec:
     {{- end }}
   {{- end }}
   securityContext:
-    {{- toYaml $options.podSecurityContext | nindent 4 }}
+    {{- toYaml ($options.podSecurityContext | default dict) | nindent 4 }}
   containers:
     - {{ include "sume-operator.container" (dict "container" .container "options" $options "own" $own) | nindent 6 | trim }}
   volumes:

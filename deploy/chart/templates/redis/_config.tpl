@@ -8,10 +8,11 @@ start.sh: |
   umask 077
   echo 'include /etc/redis/redis.conf' >/run/redis/redis.conf
   if [ -e /etc/redis-password/password ]; then
-    read -r password </etc/redis-password/password || [ -n "$password" ] || {
+    read -r password </etc/redis-password/password || true # no newline at its end
+    if [ -z "$password" ]; then # Redis would take that for no password at all
       echo 'the password in the Secret is empty' >&2
       exit 1
-    }
+    fi
     printf 'requirepass "%s"\n' "$(printf '%s' "$password" | sed 's/[\\"]/\\&/g')" >>/run/redis/redis.conf
   fi
   exec redis-server /run/redis/redis.conf
@@ -45,7 +46,7 @@ tcp-keepalive 60
 {{- define "sume-operator.redis" -}}
 {{- $image := ((.Values.redis).internal).image | default dict -}}
 name: redis
-image: {{ include "sume-operator.image" (dict "root" . "image" $image "repository" "library/redis" "tag" "7.4-alpine") | quote }}
+image: {{ include "sume-operator.image" (dict "root" . "image" $image "registry" "docker.io" "repository" "library/redis" "tag" "7.4-alpine") | quote }}
 imagePullPolicy: {{ $image.pullPolicy | default "IfNotPresent" }}
 command: [sh, /etc/redis/start.sh]
 ports:
