@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import secrets
 import socket
 import sys
 from typing import Any, NoReturn
@@ -95,6 +96,73 @@ def sandbox(arguments: tuple[str, ...]) -> None:
     from sume_sandbox.command import sandbox as command
 
     command.main(args=list(arguments), prog_name="sume-operator sandbox")
+
+
+@main.command()
+@click.option("--crd", is_flag=True, help="The CRD is served, with every field of this version.")
+@click.option("--redis", is_flag=True, help="Redis answers, and takes the password.")
+@click.option("--sume", is_flag=True, help="Sume takes the operator's own key. Spends nothing.")
+@click.option("--follow", metavar="NAMESPACE", help="A render there ends that follows a made-up job: for the sandbox.")
+@click.option("--timeout-s", type=click.FloatRange(min=1), default=180.0, show_default=True, help="For --follow.")
+def check(crd: bool, redis: bool, sume: bool, follow: str | None, timeout_s: float) -> None:
+    """Say whether all that a render needs is there: a line for each check, exit code 1 if one fails.
+
+    Without options: CRD, Redis and Sume. A key that is not there fails only if --sume asks for it.
+    """
+    settings = _load()
+    from sume_operator import logs
+    from sume_operator.runtime import checks
+
+    logs.configure(settings.sume_log_format, "error")
+    every = not (crd or redis or sume or follow)
+    findings = []
+    if crd or every:
+        findings.append(checks.check_crd(_cluster(settings, connections=1)))
+    if redis or every:
+        findings.append(checks.check_redis(_queue(settings, _redis(settings, connections=1), None)))
+    if sume or every:
+        findings.append(_check_sume(settings))
+    if follow:
+        findings.append(checks.check_following(_cluster(settings, connections=1), follow, timeout_s))
+    for finding in findings:
+        word = {True: "ok", False: "FAILED", None: "nothing"}[finding.passed]
+        click.echo(f"{finding.name:7} {word:8} {finding.text}")
+    wanted = (True,) if sume else (True, None)
+    sys.exit(0 if all(finding.passed in wanted for finding in findings) else 1)
+
+
+@main.command("redis-secret", hidden=True)
+@click.option("--name", required=True, help="The Secret, which is there already.")
+@click.option("--key", default="password", show_default=True)
+def redis_secret(name: str, key: str) -> None:
+    """Put a random password into a Secret of this namespace that has none. For the chart's own Redis."""
+    settings = _load()
+    from sume_operator.adapters.cluster import own_namespace
+    from sume_operator.adapters.kubernetes_errors import ClusterError
+
+    namespace = own_namespace()
+    try:
+        filled = _cluster(settings, connections=1).fill_secret(namespace, name, key, secrets.token_urlsafe(32))
+    except ClusterError as error:
+        _fail(f"Secret {namespace}/{name} could not be filled: {error}", 1)
+    click.echo(f"Secret {namespace}/{name}: {'has a new password' if filled else 'keeps its password'}")
+
+
+def _check_sume(settings: Settings) -> Any:
+    from sume_operator.adapters.cluster import own_namespace
+    from sume_operator.adapters.credentials import Credentials
+    from sume_operator.adapters.sume_api import SumeAPI
+    from sume_operator.runtime import checks
+
+    key = settings.sume_api_key
+    credentials = Credentials(
+        lambda _namespace, _name, _timeout_s: {},
+        api_url=settings.sume_api_url,
+        default_key=key.get_secret_value() if key else None,
+        default_key_file=settings.sume_api_key_file,
+    )
+    api = SumeAPI(settings.sume_api_url, connections=1, auth_mode=settings.sume_auth_mode)
+    return checks.check_sume(api, credentials, own_namespace(), settings.sume_request_timeout_seconds)
 
 
 def _load() -> Settings:

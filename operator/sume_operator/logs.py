@@ -14,7 +14,11 @@ class _Masked(logging.Filter):
     """The last line of defence: texts are made without secrets, and masked all the same."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        record.msg, record.args = masked(record.getMessage()), None
+        try:
+            text = record.getMessage()
+        except (TypeError, ValueError):  # a library's slip in its arguments must not reach whoever logs
+            text = str(record.msg)
+        record.msg, record.args = masked(text), None
         if record.exc_info:  # both formatters take the text where there is no exception to be formatted
             record.exc_text, record.exc_info = masked(_PLAIN.formatException(record.exc_info)), None
         return True

@@ -20,7 +20,6 @@ from sume_operator.adapters.slots import Place, Slots, Taken
 from sume_operator.core.job import NoSlot, Refusal
 from sume_operator.core.render import Ref, Render
 from sume_operator.runtime.slots_keeper import SlotsKeeper
-from sume_operator.runtime.submission import place_of
 
 QUEUE = "test:polls"
 KEY, OTHER = FINGERPRINT, "fingerprint-2"
@@ -342,12 +341,12 @@ def test_after_a_flushall_the_objects_rebuild_it(bench: Bench) -> None:
     assert bench.waiting() == ["urgent", "first", "second"]
     assert bench.slots.fingerprints() == set(), "who shows is no taker"
     bench.raw.set(f"{QUEUE}:whole", 1)
-    bench.alarm(*(place_of(each) for each in objects))
-    assert bench.slots.take(KEY, place_of(first)) == Taken(has_slot=False, ahead=1)
-    assert bench.slots.take(KEY, place_of(objects[1])) == YES
-    bench.slots.free(KEY, place_of(objects[0]))
-    assert bench.is_woken(place_of(urgent))
-    assert bench.slots.take(KEY, place_of(urgent)) == YES
+    bench.alarm(*(Place.of(each) for each in objects))
+    assert bench.slots.take(KEY, Place.of(first)) == Taken(has_slot=False, ahead=1)
+    assert bench.slots.take(KEY, Place.of(objects[1])) == YES
+    bench.slots.free(KEY, Place.of(objects[0]))
+    assert bench.is_woken(Place.of(urgent))
+    assert bench.slots.take(KEY, Place.of(urgent)) == YES
 
 
 def test_a_pass_takes_away_what_no_object_shows(bench: Bench) -> None:

@@ -63,6 +63,7 @@ from sume_operator.core.render import FINALIZER, Ref, Render, Request, note_of, 
 from sume_operator.core.status import Status, Submission
 from sume_operator.core.step import (
     NEVER_ASKED,
+    OUTCOME_UNKNOWN,
     SUBMISSIONS_DISABLED,
     SUSPENDED,
     WRONG_ENDPOINT,
@@ -462,11 +463,30 @@ def test_what_may_have_been_asked_for_elsewhere_is_not_asked_for_here() -> None:
 DAY_S = 86_400.0
 
 
-@pytest.mark.parametrize("reply", [LOST, Malformed(detail="it is HTML"), Unavailable(detail="HTTP 500")], ids=repr)
-def test_after_a_day_without_an_answer_nobody_knows(reply: Reply) -> None:
-    assert not asked(unanswered(), reply, at(DAY_S - 1)).render.status.terminal
-    render = asked(unanswered(), reply, at(DAY_S)).render
+@pytest.mark.parametrize(
+    "reply",
+    [
+        LOST,
+        Malformed(detail="it is HTML"),
+        Unavailable(detail="HTTP 500"),
+        Unauthorized(),
+        NO_CREDITS,
+        Held(reason="Unauthorized", retry_after_s=60),
+    ],
+    ids=repr,
+)
+def test_a_day_after_a_lost_answer_nobody_asks_again(reply: Reply) -> None:
+    """Whatever came in between: how long Sume remembers a key is unknown, and a second job would cost."""
+    render = held_back(asked(unanswered(), reply, at(DAY_S - 1)).render)
+    assert not render.status.terminal
+    assert isinstance(next_step(render, at(DAY_S - 1), TERMS), Submit)
+    assert next_step(render, at(DAY_S), TERMS) == Note(why=OUTCOME_UNKNOWN)
+
+
+def test_nobody_knows() -> None:
+    render = noted(unanswered(), Note(why=OUTCOME_UNKNOWN), at(DAY_S), TERMS).render
     assert (render.status.state, render.status.terminal, render.job_id) == ("Unknown", True, None)
+    assert reason(render, "Submitted") == UNSURE
     assert reason(render, "Succeeded") == UNSURE
     assert reason(render, "Finished") == "True/OutcomeUnknown"
     assert reason(render, "OutputsAvailable") == "False/NoOutputs"
@@ -474,9 +494,9 @@ def test_after_a_day_without_an_answer_nobody_knows(reply: Reply) -> None:
     assert "spec.jobID" in (render.status.message or "")
 
 
-@pytest.mark.parametrize("reply", [Unauthorized(), NO_CREDITS, Held(reason="Unauthorized", retry_after_s=60)], ids=repr)
-def test_a_day_of_other_trouble_ends_nothing(reply: Reply) -> None:
-    assert not asked(unanswered(), reply, at(2 * DAY_S)).render.status.terminal
+@pytest.mark.parametrize("render", [requesting(), requesting(suspend=True), requesting(cancel=True)], ids=repr)
+def test_what_was_never_asked_for_has_no_such_day(render: Render) -> None:
+    assert next_step(render, at(9 * DAY_S), TERMS) == next_step(render, NOW, TERMS)
 
 
 def test_a_day_counts_from_the_first_attempt_that_is_not_answered() -> None:
@@ -802,6 +822,8 @@ def test_an_old_job_under_the_key_is_told_of() -> None:
     running = checked(old, RUNNING, at(15)).render
     assert told(old, running) == ["RenderProcessing"]
     assert "OldJobReplayed" not in told(running, checked(running, FAILED, at(30)).render)
+    ours = asked(unanswered(), replace(MADE, replayed=True), at(LATER_S)).render
+    assert told(ours, checked(ours, FAILED, at(LATER_S + 15)).render) == ["RenderFailed"]
     fresh = submitted()
     assert "OldJobReplayed" not in told(fresh, checked(fresh, FAILED, at(15)).render)
 
@@ -815,7 +837,8 @@ def test_a_rejection_is_told_of_without_a_job() -> None:
 
 
 def test_never_known_is_told_of() -> None:
-    intent = intending(unanswered(), at(DAY_S))
-    (event,) = events_between(intent.status, answered(intent, LOST, at(DAY_S)).render)
+    render = unanswered()
+    after = noted(render, Note(why=OUTCOME_UNKNOWN), at(DAY_S), TERMS).render
+    (event,) = events_between(render.status, after)
     assert (event.type, event.reason) == ("Warning", "RenderFailed")
     assert event.message.startswith("For 24 hours")

@@ -41,10 +41,16 @@ def mapping_of(value: object) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+def error_fields_of(value: object) -> dict[str, Any] | None:
+    """An error, which may be no more than a text."""
+    return {"message": value} if isinstance(value, str) else mapping_of(value)
+
+
 Text = Annotated[str | None, BeforeValidator(text_of)]
 Flag = Annotated[bool | None, BeforeValidator(flag_of)]
 Number = Annotated[float | None, BeforeValidator(number_of)]
 Object = Annotated[dict[str, Any] | None, BeforeValidator(mapping_of)]
+ErrorFields = Annotated[dict[str, Any] | None, BeforeValidator(error_fields_of)]
 
 
 class Tolerant(BaseModel):
@@ -72,7 +78,7 @@ class Payload(Tolerant):
     job_id: Text = None
     request_id: Text = None
     id: Text = None
-    error: Object = None
+    error: ErrorFields = None
     usage: Object = None
     job: Object = None
     result: Object = None

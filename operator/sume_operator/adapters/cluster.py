@@ -123,6 +123,15 @@ class Cluster:
             )
         return parse_render(answer)
 
+    def create(self, namespace: str, name: str, spec: Mapping[str, Any]) -> Render:
+        """Make a render."""
+        body = {"apiVersion": f"{GROUP}/{VERSION}", "kind": "SumeRender", "metadata": {"name": name}, "spec": spec}
+        with translated("create"):
+            made = self._objects.create_namespaced_custom_object(
+                GROUP, VERSION, namespace, PLURAL, body, _request_timeout=self._bound(self._timeout_s)
+            )
+        return parse_render(made)
+
     def delete(self, render: Render, timeout_s: float) -> None:
         """Delete this very object, as it was read."""
         ref = render.ref
@@ -176,6 +185,23 @@ class Cluster:
                 return {key: base64.b64decode(value) for key, value in (secret.data or {}).items()}
             except binascii.Error:
                 raise ClusterUnavailableError("secret: not base64") from None
+
+    def fill_secret(self, namespace: str, name: str, key: str, value: str) -> bool:
+        """Put `value` under `key` of a Secret that has nothing there. False: it has something, and keeps it.
+
+        GoneError: there is no such Secret. ConflictError: somebody else changed it at the same time.
+        """
+        bound = self._bound(self._timeout_s)
+        with translated("secret"):
+            secret: Any = self._core.read_namespaced_secret(name, namespace, _request_timeout=bound)
+            if (secret.data or {}).get(key):
+                return False
+            patch = {
+                "metadata": {"resourceVersion": secret.metadata.resource_version},
+                "data": {key: base64.b64encode(value.encode()).decode()},
+            }
+            self._core.patch_namespaced_secret(name, namespace, patch, _content_type=_MERGE, _request_timeout=bound)
+        return True
 
     def status_schema(self) -> Mapping[str, Any] | None:
         """The schema of SumeRender's status as the API server publishes it; None while the CRD is not served."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import redis
 
+from sume_operator.adapters.alarm_scripts import HASTEN, NOW
 from sume_operator.adapters.redis_connection import translated
 from sume_operator.core.render import Ref
 
@@ -25,12 +26,12 @@ PASS_TTL_S: Final = 86_400
 LONGEST_LEASE_MS: Final = 300_000
 _BAND_MS: Final = 1e12
 
-_NOW: Final = """
-local t = redis.call('TIME')
-local now = t[1] * 1000 + math.floor(t[2] / 1000)
-local BAND = 1000000000000
+_NOW: Final = (
+    NOW
+    + """
 local function text(score) return string.format('%.2f', score) end
 """
+)
 
 # KEYS[1] the set. ARGV[1] how many at most, ARGV[2] lease in ms.
 # Answer: {lease score, ms until the next due time ('' if the set is empty), now, member, score it had, ...}
@@ -96,17 +97,12 @@ return added
 """
 )
 
-# KEYS[1] the set. ARGV[1] member. Answer: 1. A running lease is kept and marked; anything else becomes due now. Who
-# stands in the express band already keeps its place.
+# KEYS[1] the set. ARGV[1] member. Answer: 1.
 _HASTEN: Final = (
-    _NOW
+    NOW
+    + HASTEN
     + """
-local score = tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1]) or now)
-if score > now and score % 1 == 0.5 then
-  redis.call('ZADD', KEYS[1], score + 0.25, ARGV[1])
-elseif score > now - BAND / 2 and not (score > now and score % 1 == 0.75) then
-  redis.call('ZADD', KEYS[1], now - BAND, ARGV[1])
-end
+hasten(KEYS[1], ARGV[1])
 return 1
 """
 )

@@ -12,15 +12,16 @@ from typing import Any, Final
 
 import redis
 
+from sume_operator.adapters.alarm_scripts import HASTEN, NOW
 from sume_operator.adapters.redis_connection import translated
-from sume_operator.core.render import Ref
+from sume_operator.core.render import Ref, Render
 from sume_operator.core.status import format_time
 
 CHUNK: Final = 500
 # A waiting member is `2026-12-01T12:00:00Z/namespace/name/uid`: what comes after the first slash is the alarm.
-_COMMON: Final = """
-local t = redis.call('TIME')
-local now = t[1] * 1000 + math.floor(t[2] / 1000)
+_COMMON: Final = (
+    NOW
+    + """
 local function alarm_of(member) return string.sub(member, string.find(member, '/', 1, true) + 1) end
 local function drop_dead_heads(slots, waiting, queue, free)
   local dropped
@@ -36,6 +37,7 @@ local function drop_dead_heads(slots, waiting, queue, free)
   until not dropped
 end
 """
+)
 
 # KEYS: slots, waiting, the sorted set of alarms, the mark `whole`, the set of all fingerprints.
 # ARGV: the ref, its waiting member, -priority, how many at most, the fingerprint.
@@ -62,11 +64,11 @@ return -1
 )
 
 # KEYS: slots, waiting, the sorted set of alarms. ARGV: the ref, its waiting member, how many at most.
-# Answer: how many of those that wait were woken. As due_queue's hasten: due now, or marked under a lease.
+# Answer: how many of those that wait were woken.
 _FREE: Final = (
     _COMMON
+    + HASTEN
     + """
-local BAND = 1000000000000
 redis.call('ZREM', KEYS[1], ARGV[1])
 redis.call('ZREM', KEYS[2], ARGV[2])
 local free = tonumber(ARGV[3]) - redis.call('ZCARD', KEYS[1])
@@ -74,13 +76,7 @@ if free <= 0 then return 0 end
 drop_dead_heads(KEYS[1], KEYS[2], KEYS[3], free)
 local heads = redis.call('ZRANGE', KEYS[2], 0, free - 1)
 for _, head in ipairs(heads) do
-  local alarm = alarm_of(head)
-  local score = tonumber(redis.call('ZSCORE', KEYS[3], alarm))
-  if score > now and score % 1 == 0.5 then
-    redis.call('ZADD', KEYS[3], score + 0.25, alarm)
-  elseif score > now - BAND / 2 and not (score > now and score % 1 == 0.75) then
-    redis.call('ZADD', KEYS[3], now - BAND, alarm)
-  end
+  hasten(KEYS[3], alarm_of(head))
 end
 return #heads
 """
@@ -122,6 +118,11 @@ class Place:
     ref: Ref
     creation_time: datetime | None
     priority: int
+
+    @classmethod
+    def of(cls, render: Render) -> "Place":
+        """The place of `render`."""
+        return cls(ref=render.ref, creation_time=render.creation_time, priority=render.priority)
 
     @property
     def member(self) -> str:

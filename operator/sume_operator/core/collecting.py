@@ -5,11 +5,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from sume_operator.core.conditions import COMPLETED, NO, OUTPUTS_AVAILABLE, SYNCED, YES, Says
+from sume_operator.core.conditions import COMPLETED, NO, OUTPUTS_AVAILABLE, SUME_ANSWERED, SYNCED, YES, Says
 from sume_operator.core.job import Found, Held, JobResult, Reply, Spent
 from sume_operator.core.pace import Terms
 from sume_operator.core.render import Render
-from sume_operator.core.status import Output, Status, Streak
+from sume_operator.core.status import Output, Status, one_more_in_a_row
 from sume_operator.core.verdict import Again, AtOnce, Verdict, ended_already, ends, goes_on
 from sume_operator.core.wording import one_line
 
@@ -22,7 +22,6 @@ NOT_READY_BORNE: Final = timedelta(minutes=10)
 COLLECTING_BORNE: Final = timedelta(hours=24)
 REFRESH_LOOKS_BORNE: Final = 5
 
-_OBSERVED: Final = Says(status=YES, reason="Observed", message="Sume answered the last look.")
 _DONE: Final = Says(status=YES, reason="Completed", message="The job has completed.")
 _FAMILIES: Final = ("video", "image", "audio")
 
@@ -119,17 +118,15 @@ def _rank(item: Found) -> int:
 
 
 def _one_more(status: Status, kind: str, now: datetime) -> Status:
-    streak = status.polling.streak
-    count, since = (streak.count, streak.since) if streak and streak.kind == kind else (0, now)
-    polling = replace(status.polling, failures=0, streak=Streak(kind=kind, count=count + 1, since=since))
-    return replace(status, polling=polling)
+    """An answer that is of no use yet, but no trouble either."""
+    return replace(status, polling=replace(one_more_in_a_row(status.polling, kind, now), failures=0))
 
 
 def _waits(render: Render, status: Status, now: datetime, terms: Terms) -> Verdict:
     given_up = gives_up_collecting(render, now)
     if given_up:
         return given_up
-    changes = {SYNCED: _OBSERVED}
+    changes = {SYNCED: SUME_ANSWERED}
     return goes_on(render, status, now, terms, delay_s=terms.pace.usual_s(None), changes=changes, outcome="unchanged")
 
 
@@ -138,11 +135,11 @@ def _with_outputs(render: Render, status: Status, outputs: tuple[Output, ...], d
     available = Says(status=YES, reason="Collected", message=f"{len(outputs)} collected.{note}")
     result = replace(_DONE, message=_DONE.message + note)
     status = replace(status, outputs=outputs, error=None)
-    changes = {SYNCED: _OBSERVED, OUTPUTS_AVAILABLE: available}
+    changes = {SYNCED: SUME_ANSWERED, OUTPUTS_AVAILABLE: available}
     return ends(render, status, now, state=COMPLETED, result=result, changes=changes)
 
 
 def _without_outputs(render: Render, status: Status, reason: str, message: str, now: datetime) -> Verdict:
     result = replace(_DONE, message=f"{_DONE.message} {message}")
-    changes = {SYNCED: _OBSERVED, OUTPUTS_AVAILABLE: Says(status=NO, reason=reason, message=message)}
+    changes = {SYNCED: SUME_ANSWERED, OUTPUTS_AVAILABLE: Says(status=NO, reason=reason, message=message)}
     return ends(render, replace(status, error=None), now, state=COMPLETED, result=result, changes=changes)

@@ -36,6 +36,9 @@ class Says:
 
 YES, NO, MAYBE = "True", "False", "Unknown"
 
+SUME_ANSWERED: Final = Says(status=YES, reason="Observed", message="Sume answered the last look.")
+NO_JOB: Final = {OUTPUTS_AVAILABLE: Says(status=NO, reason="NoOutputs", message="There was no job.")}
+
 _STATE_MESSAGES: Final = {
     PENDING: "Not looked up at Sume yet.",
     QUEUED: "Sume has queued the job.",

@@ -96,7 +96,8 @@ def _about_the_request(before: Status, after: Render) -> list[Event]:
         told.append(Event(type=NORMAL, reason="RenderSubmitted", message=submitted.message, key=key))
     old = before.condition(SUBMITTED)
     is_first_look = status.polling.count > 0 and before.polling.count == 0
-    if submitted.reason == "AlreadyExists" and is_first_look and (status.terminal or status.polling.collecting_since):
+    has_ended = status.terminal or status.polling.collecting_since is not None
+    if submitted.reason == "AlreadyExists" and is_first_look and has_ended and not _was_ours(status):
         message = (
             f"The idempotency key belongs to job {status.job_id}, which had ended before. If another job is wanted, "
             "create a SumeRender with another spec.request.idempotencyKey."
@@ -108,6 +109,12 @@ def _about_the_request(before: Status, after: Render) -> list[Event]:
         key = str(status.submission.idempotency_key if status.submission else "") or "unsent"
         told.append(Event(type=WARNING, reason=name, message=submitted.message, key=key))
     return told
+
+
+def _was_ours(status: Status) -> bool:
+    """Whether an earlier attempt of this very render may have made the job: its answer was lost."""
+    submission = status.submission
+    return submission is not None and submission.first_attempt_time != submission.last_attempt_time
 
 
 def _newly_false(before: Status, after: Status, kind: str, reason_prefix: str, event_reason: str) -> list[Event]:

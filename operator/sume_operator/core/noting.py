@@ -4,11 +4,23 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from sume_operator.core.conditions import ACCEPTED, CANCELED, NO, OUTPUTS_AVAILABLE, SUBMITTED, SYNCED, Says, initial
+from sume_operator.core.conditions import (
+    ACCEPTED,
+    CANCELED,
+    MAYBE,
+    NO,
+    NO_JOB,
+    SUBMITTED,
+    SYNCED,
+    UNKNOWN,
+    Says,
+    initial,
+)
 from sume_operator.core.pace import Terms
 from sume_operator.core.render import Render
 from sume_operator.core.step import SUBMISSIONS_DISABLED, SUSPENDED, WRONG_ENDPOINT, Note
 from sume_operator.core.verdict import AtOnce, Verdict, ended_already, ends, goes_on, pauses
+from sume_operator.core.wording import one_line
 
 
 def noted(render: Render, note: Note, now: datetime, terms: Terms) -> Verdict:
@@ -24,13 +36,25 @@ def noted(render: Render, note: Note, now: datetime, terms: Terms) -> Verdict:
         case "NeverAsked":
             message = "Canceled before Sume was asked for the job."
             result = Says(status=NO, reason="Canceled", message=message)
-            nothing = {OUTPUTS_AVAILABLE: Says(status=NO, reason="NoOutputs", message="There was no job.")}
-            return ends(render, status, now, state=CANCELED, result=result, changes=nothing)
+            return ends(render, status, now, state=CANCELED, result=result, changes=NO_JOB)
+        case "OutcomeUnknown":
+            return _never_known(render, now)
         case "WrongEndpoint":
             changes = {SYNCED: _wrong_endpoint(render, terms)}
         case _:
             changes = _submissions_disabled(render)
     return goes_on(render, status, now, terms, delay_s=terms.pace.max_s, changes=changes, outcome="deferred")
+
+
+def _never_known(render: Render, now: datetime) -> Verdict:
+    """A request for a job that nobody could get answered."""
+    key = render.status.submission.idempotency_key if render.status.submission else render.idempotency_key
+    message = (
+        f"For 24 hours Sume gave no usable answer to the request with idempotency key {key}. Look up at Sume whether "
+        "it made a job: if so apply a SumeRender with its spec.jobID, else one with this request under a new name."
+    )
+    result = Says(status=MAYBE, reason="OutcomeUnknown", message=one_line(message, 1024))
+    return ends(render, render.status, now, state=UNKNOWN, result=result, changes=NO_JOB)
 
 
 def _wrong_endpoint(render: Render, terms: Terms) -> Says:

@@ -13,15 +13,15 @@ from sume_operator.core.conditions import (
     OUTPUTS_AVAILABLE,
     PROCESSING,
     QUEUED,
+    SUME_ANSWERED,
     SYNCED,
     UNKNOWN,
-    YES,
     Says,
 )
 from sume_operator.core.job import JobError, JobStatus
 from sume_operator.core.pace import Terms
 from sume_operator.core.render import Render
-from sume_operator.core.status import Polling, Status, Streak
+from sume_operator.core.status import Polling, Status, one_more_in_a_row
 from sume_operator.core.step import is_past_deadline, wants_cancel
 from sume_operator.core.submitting import asked_for_again, may_be_retried
 from sume_operator.core.verdict import Verdict, ends, goes_on, steps_on
@@ -59,12 +59,12 @@ def state_of(word: str | None) -> str:
 def observed(render: Render, reply: JobStatus, now: datetime, terms: Terms) -> Verdict:
     """One answered status read."""
     status = _with_facts(render, reply, now, terms)
-    synced = {SYNCED: Says(status=YES, reason="Observed", message="Sume answered the last look.")}
+    synced = {SYNCED: SUME_ANSWERED}
     state = state_of(reply.word)
     has_ended = reply.terminal if reply.terminal is not None else state in END_STATES
     contradicts = reply.terminal is not None and state != UNKNOWN and has_ended != (state in END_STATES)
     if contradicts:
-        status = _one_more(render, status, now)
+        status = replace(status, polling=one_more_in_a_row(status.polling, CONTRADICTION, now))
         streak = status.polling.streak
         if streak is None or streak.count <= CONTRADICTIONS_BORNE:
             state = render.status.state if state in END_STATES else state
@@ -104,13 +104,6 @@ def _clipped(error: JobError | None) -> JobError | None:
         request_id=one_line_or_none(error.request_id, 128),
         source="Job",
     )
-
-
-def _one_more(render: Render, status: Status, now: datetime) -> Status:
-    streak = render.status.polling.streak
-    count, since = (streak.count, streak.since) if streak and streak.kind == CONTRADICTION else (0, now)
-    new = Streak(kind=CONTRADICTION, count=count + 1, since=since)
-    return replace(status, polling=replace(status.polling, streak=new))
 
 
 def _runs(

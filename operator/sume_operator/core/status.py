@@ -5,7 +5,7 @@ a merge patch: what is no longer true is then removed.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -57,6 +57,13 @@ class Polling:
     next_poll_time: datetime | None = None
     collecting_since: datetime | None = None
     streak: Streak | None = None
+
+
+def one_more_in_a_row(polling: Polling, kind: str, now: datetime) -> Polling:
+    """`polling` with its streak one longer, or a new one begun if the last answer was of another kind."""
+    streak = polling.streak
+    count, since = (streak.count, streak.since) if streak and streak.kind == kind else (0, now)
+    return replace(polling, streak=Streak(kind=kind, count=count + 1, since=since))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,8 @@ SUSPENDED: Final = "Suspended"
 SUBMISSIONS_DISABLED: Final = "SubmissionsDisabled"
 WRONG_ENDPOINT: Final = "WrongEndpoint"
 NEVER_ASKED: Final = "NeverAsked"
+OUTCOME_UNKNOWN: Final = "OutcomeUnknown"
+OUTCOME_BORNE: Final = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +70,7 @@ def next_step(render: Render, now: datetime, terms: Terms) -> Step:
     if render.status.api_url not in (None, terms.api_url) and (render.job_id or render.is_being_submitted):
         return Note(why=WRONG_ENDPOINT)
     if render.job_id is None:
-        return _submission(render, terms)
+        return _submission(render, now, terms)
     # After a cancel that brought nothing the job is looked at first: it may have ended meanwhile.
     if wants_cancel(render) and render.status.polling.failures % 2 == 0:
         return Cancel(job_id=render.job_id)
@@ -77,8 +79,16 @@ def next_step(render: Render, now: datetime, terms: Terms) -> Step:
     return Check(job_id=render.job_id)
 
 
-def _submission(render: Render, terms: Terms) -> Step:
-    """Ask for the job. Where it may have been asked for already, the same key finds it, also to cancel it then."""
+def _submission(render: Render, now: datetime, terms: Terms) -> Step:
+    """Ask for the job. Where it may have been asked for already, the same key finds it, also to cancel it then.
+
+    How long Sume remembers a key is unknown. So after a day an unanswered request is not sent again: it might be paid
+    twice.
+    """
+    submission = render.status.submission
+    first = submission.first_attempt_time if submission else None
+    if render.is_being_submitted and first is not None and now - first >= OUTCOME_BORNE:
+        return Note(why=OUTCOME_UNKNOWN)
     if render.request is None or not terms.submissions_enabled:
         return Note(why=SUBMISSIONS_DISABLED)
     return Submit(

@@ -1,24 +1,24 @@
 """What the answer to a request for a job means: made, refused for good, not now, or nobody knows.
 
 A lost answer is asked for again with the same key, which never makes a second job; so trouble here costs time, not
-money. Only Sume's own "no" ends a render, or a day without an answer.
+money. Only Sume's own "no" ends a render here (and next_step, after a day without an answer).
 """
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from sume_operator.core.conditions import (
     FAILED,
     MAYBE,
     NO,
-    OUTPUTS_AVAILABLE,
+    NO_JOB,
     PENDING,
     PROCESSING,
     QUEUED,
     SUBMITTED,
+    SUME_ANSWERED,
     SYNCED,
-    UNKNOWN,
     YES,
     Says,
 )
@@ -46,7 +46,6 @@ from sume_operator.core.trouble import held, one_more_failure, reading_of
 from sume_operator.core.verdict import Verdict, ends, goes_on, steps_on
 from sume_operator.core.wording import one_line, one_line_or_none
 
-OUTCOME_BORNE: Final = timedelta(hours=24)
 CREDITS_CODE: Final = "insufficient_credits"
 # Such a "no" would have been said to an earlier attempt, too, for the request was the same.
 _SAID_OF_THE_REQUEST: Final = (400, 404, 410, 422)
@@ -54,7 +53,6 @@ _QUEUED_WORDS: Final = {"queued": QUEUED, "processing": PROCESSING, "running": P
 _ASKED_AGAIN: Final = (
     "Sume may have been asked for the job, but its answer was lost. It is asked again with the same key."
 )
-_NO_JOB: Final = {OUTPUTS_AVAILABLE: Says(status=NO, reason="NoOutputs", message="There was no job.")}
 
 
 def intended(
@@ -162,7 +160,7 @@ def _made(render: Render, reply: Submitted, now: datetime, terms: Terms) -> Verd
         says = Says(status=YES, reason="AlreadyExists", message=f"The idempotency key had made job {job_id} before.")
     changes = {
         SUBMITTED: says,
-        SYNCED: Says(status=YES, reason="Observed", message="Sume answered the last look."),
+        SYNCED: SUME_ANSWERED,
     }
     if render.cancel or is_leaving(render):
         return steps_on(render, status, now, changes, "changed")
@@ -195,7 +193,7 @@ def _waits_for_slot(render: Render, message: str, now: datetime, terms: Terms, d
 
 
 def _not_now(render: Render, says: Says, now: datetime, terms: Terms) -> Verdict:
-    synced = Says(status=YES, reason="Observed", message="Sume answered the last look.")
+    synced = SUME_ANSWERED
     changes = {SYNCED: synced, **_unless_asked_before(render, says)}
     status = replace(render.status, polling=replace(render.status.polling, failures=0))
     return goes_on(render, status, now, terms, delay_s=terms.pace.max_s, changes=changes, outcome="deferred")
@@ -226,8 +224,8 @@ def _rejected(render: Render, reply: Refusal | JobUnknown, now: datetime) -> Ver
     message = one_line(f"Sume refused the request: {detail}", 1024)
     by_content = "content_policy" in (code or "")
     reason = "ContentPolicyRejected" if by_content else "SubmissionRejected"
-    changes = {SUBMITTED: Says(status=NO, reason="SubmissionRejected", message=message), **_NO_JOB}
-    changes[SYNCED] = Says(status=YES, reason="Observed", message="Sume answered the last look.")
+    changes = {SUBMITTED: Says(status=NO, reason="SubmissionRejected", message=message), **NO_JOB}
+    changes[SYNCED] = SUME_ANSWERED
     result = Says(status=NO, reason=reason, message=message)
     return ends(render, replace(render.status, error=error), now, state=FAILED, result=result, changes=changes)
 
@@ -248,17 +246,4 @@ def _failed(
         changes |= _unless_asked_before(render, not_yet)
         return goes_on(render, status, now, terms, delay_s=delay_s, changes=changes, outcome=outcome)
     changes[SUBMITTED] = Says(status=MAYBE, reason="OutcomeUnknown", message=_ASKED_AGAIN)
-    first = status.submission.first_attempt_time if status.submission else None
-    if first is not None and now - first >= OUTCOME_BORNE:
-        return _never_known(render, status, now, changes)
     return goes_on(render, status, now, terms, delay_s=delay_s, changes=changes, outcome=outcome)
-
-
-def _never_known(render: Render, status: Status, now: datetime, changes: dict[str, Says]) -> Verdict:
-    key = status.submission.idempotency_key if status.submission else render.idempotency_key
-    message = (
-        f"For 24 hours Sume gave no usable answer to the request with idempotency key {key}. Look up at Sume whether "
-        "it made a job: if so apply a SumeRender with its spec.jobID, else one with this request under a new name."
-    )
-    result = Says(status=MAYBE, reason="OutcomeUnknown", message=one_line(message, 1024))
-    return ends(render, status, now, state=UNKNOWN, result=result, changes=changes | _NO_JOB)

@@ -23,7 +23,7 @@ from sume_operator.core.job import (
 from sume_operator.core.keys import RATE_LIMITED, UNAUTHORIZED, KeyView
 from sume_operator.core.pace import KEY_PROBE_S, Terms
 from sume_operator.core.render import Render
-from sume_operator.core.status import Status, Streak
+from sume_operator.core.status import Status, Streak, one_more_in_a_row
 from sume_operator.core.verdict import Verdict, ends, goes_on
 
 FailedLook = Unauthorized | Forbidden | RateLimited | Unavailable | Malformed | Refusal
@@ -95,10 +95,8 @@ def one_more_failure(status: Status) -> Status:
 
 
 def _one_more_unknown(status: Status, now: datetime) -> Status:
-    streak = status.polling.streak
-    count, since = (streak.count, streak.since) if streak and streak.kind == JOB_NOT_FOUND else (0, now)
-    new = Streak(kind=JOB_NOT_FOUND, count=count + 1, since=since)
-    return replace(status, polling=replace(status.polling, failures=status.polling.failures + 1, streak=new))
+    status = one_more_failure(status)
+    return replace(status, polling=one_more_in_a_row(status.polling, JOB_NOT_FOUND, now))
 
 
 def reading_of(reply: FailedLook, failures: int, terms: Terms) -> tuple[Says, float, str]:

@@ -5,17 +5,17 @@ import signal
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 from sume_operator.adapters.cluster import Cluster, own_namespace
 from sume_operator.adapters.due_queue import DueQueue
-from sume_operator.adapters.kubernetes_errors import ClusterError
 from sume_operator.adapters.slots import Slots
-from sume_operator.core.status import missing_fields
 from sume_operator.core.watching import SweepTerms
 from sume_operator.metrics import ControllerMetrics
 from sume_operator.runtime import handlers
 from sume_operator.runtime.announcer import Announcer
+from sume_operator.runtime.crd_check import CRDCheck
 from sume_operator.runtime.health import Health
 from sume_operator.runtime.heartbeat import Heartbeat
 from sume_operator.runtime.pulse import Pulse
@@ -38,7 +38,7 @@ def run(
     settings: Settings, cluster: Cluster, client: Any, queue: DueQueue, metrics: ControllerMetrics, instance: str
 ) -> int:
     """The process' exit code: 0 after SIGTERM or SIGINT, 1 when the watch could not go on."""
-    clock, watch_state, redis, api = _now, WatchState(), Pulse(), Pulse()
+    clock, watch_state, redis, api = partial(datetime.now, UTC), WatchState(), Pulse(), Pulse()
     slots = Slots(
         client, settings.sume_queue_key, most=settings.sume_max_active_jobs, on_error=metrics.redis_errors.inc
     )
@@ -54,7 +54,7 @@ def run(
     )
     loop = SweepLoop(sweeper, queue, period_s=settings.sume_sweep_seconds, redis=redis, api=api)
     rescue = Rescue(cluster, Announcer(cluster, "sume-operator-controller", instance), metrics, clock)
-    crd = _CRDCheck(cluster)
+    crd = CRDCheck(cluster)
     health = Health(
         settings.sume_http_port,
         metrics.registry,
@@ -94,37 +94,7 @@ def run(
     return 0
 
 
-class _CRDCheck:
-    """Whether the API server serves SumeRender with every field this version writes."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._problem: str | None = "not looked at yet"
-
-    def problem(self) -> str | None:
-        """What was wrong at the last look; None: nothing."""
-        return self._problem
-
-    def look(self) -> str | None:
-        """Look now."""
-        try:
-            schema = self._cluster.status_schema()
-        except ClusterError as error:
-            self._problem = f"unknown, the API server does not tell: {error}"
-            return self._problem
-        if schema is None:
-            self._problem = "the CRD sumerenders.render.sume.com is not installed: kubectl apply -f crds/"
-        else:
-            missing = sorted(missing_fields(schema))
-            self._problem = (
-                f"CRD too old: its status lacks {', '.join(missing)}. Apply the crds/ of this version."
-                if missing
-                else None
-            )
-        return self._problem
-
-
-def _wait_for(crd: _CRDCheck) -> bool:
+def _wait_for(crd: CRDCheck) -> bool:
     """Until the CRD is served and current. False: told to stop meanwhile."""
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -141,7 +111,7 @@ def _wait_for(crd: _CRDCheck) -> bool:
     return False
 
 
-def _unless_waiting(crd: _CRDCheck, check: Callable[[], str | None]) -> Callable[[], str | None]:
+def _unless_waiting(crd: CRDCheck, check: Callable[[], str | None]) -> Callable[[], str | None]:
     return lambda: None if crd.problem() else check()
 
 
@@ -152,7 +122,3 @@ def _hears(watch_state: WatchState) -> Callable[[], str | None]:
         return f"the watch has missed changes for {watch_state.deaf_passes} passes of the sweep"
 
     return check
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -3,6 +3,7 @@
 import logging
 import signal
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 from sume_operator.adapters.budget import Budget, Limits
@@ -79,10 +80,6 @@ def terms_of(settings: Settings) -> Terms:
     )
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 def _credentials(settings: Settings, cluster: Cluster) -> Credentials:
     key = settings.sume_api_key
     return Credentials(
@@ -126,7 +123,7 @@ def _turn(
             cluster=cluster,
             terms=terms,
             metrics=metrics,
-            clock=_now,
+            clock=partial(datetime.now, UTC),
             timeout_s=settings.sume_submit_timeout_seconds,
             kubernetes_timeout_s=settings.sume_kubernetes_timeout_seconds,
         ),
@@ -134,6 +131,6 @@ def _turn(
         copies=Copies(max_age_s=settings.sume_sweep_seconds, max_entries=MAX_COPIES),
         terms=terms,
         metrics=metrics,
-        clock=_now,
+        clock=partial(datetime.now, UTC),
         kubernetes_timeout_s=settings.sume_kubernetes_timeout_seconds,
     )

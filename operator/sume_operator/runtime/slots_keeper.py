@@ -34,8 +34,7 @@ class Seen:
                 else:
                     self.holders[fingerprint].add(render.ref)
             elif fingerprint is not None and submitted is not None and submitted.reason == "WaitingForSlot":
-                place = Place(ref=render.ref, creation_time=render.creation_time, priority=render.priority)
-                self.waiting[fingerprint].append(place)
+                self.waiting[fingerprint].append(Place.of(render))
 
 
 class SlotsKeeper:

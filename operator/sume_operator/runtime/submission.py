@@ -93,7 +93,7 @@ class Submission:
         """The render has no job under way any more."""
         submission = render.status.submission
         if render.request is not None and submission is not None and submission.key_fingerprint is not None:
-            self.slots.free(submission.key_fingerprint, place_of(render))
+            self.slots.free(submission.key_fingerprint, Place.of(render))
             self.budget.leave(submission.key_fingerprint, "submit", render.ref)
 
     def free_gone(self, ref: Ref) -> None:
@@ -112,7 +112,7 @@ class Submission:
     def _obstacle(self, base: Render, credential: Credential, view: KeyView) -> Held | NoSlot | Spent | None:
         if view.hold_reason:
             return Held(reason=view.hold_reason, retry_after_s=view.hold_s)
-        taken = self.slots.take(credential.fingerprint, place_of(base))
+        taken = self.slots.take(credential.fingerprint, Place.of(base))
         if not taken.has_slot:
             return NoSlot(ahead=taken.ahead)
         wait_s = self.budget.spend(credential.fingerprint, "submit", base.ref)
@@ -140,8 +140,3 @@ class Submission:
         if note is not None:
             submissions = getattr(note, "reason", UNAUTHORIZED) != UNAUTHORIZED
             self.keys.note(credential.fingerprint, note, submissions=submissions)
-
-
-def place_of(render: Render) -> Place:
-    """Where it stands in the line of its key."""
-    return Place(ref=render.ref, creation_time=render.creation_time, priority=render.priority)
