@@ -1,7 +1,7 @@
 """Writes what is made from other files: the chart's copy of the CRD, the values table in its README, install.yaml.
 
-    python deploy/chart/render.py            # write them
-    python deploy/chart/render.py --check    # name those that are out of date; exit code 1 if there are any
+python deploy/chart/render.py            # write them
+python deploy/chart/render.py --check    # name those that are out of date; exit code 1 if there are any
 """
 
 import argparse
@@ -64,7 +64,9 @@ def values_table() -> str:
     text = (CHART / "values.yaml").read_text(encoding="utf-8")
     lines = ["| value | default | |", "| --- | --- | --- |"]
     for key, default, comment in _documented(yaml.compose(text), text.splitlines(), ()):
-        lines.append(f"| `{'.'.join(key)}` | `{json.dumps(default, ensure_ascii=False)}` | {comment} |".replace("||", ""))
+        lines.append(
+            f"| `{'.'.join(key)}` | `{json.dumps(default, ensure_ascii=False)}` | {comment} |".replace("||", "")
+        )
     return "\n".join(lines) + "\n"
 
 

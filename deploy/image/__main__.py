@@ -1,4 +1,4 @@
-"""`python deploy/image`: builds the image with whatever builds images here, and says how large it is. No package needed."""
+"""`python deploy/image`: builds the image with what builds images here, and says how large it is. Needs no package."""
 
 import argparse
 import subprocess
@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[0] = str(ROOT)
 
 from deploy.image.archive import ArchiveError, layers_of  # noqa: E402 (needs the path above)
-from deploy.image.builders import BuilderError, find_builder  # noqa: E402
+from deploy.image.builders import BUILDERS, BuilderError, find_builder  # noqa: E402
 from deploy.image.labels import labels_of  # noqa: E402
 from deploy.image.pip_secrets import pip_secrets  # noqa: E402
 
@@ -21,7 +21,7 @@ def main() -> int:
     """0 if there is an image now."""
     options = _options()
     try:
-        builder = find_builder()
+        builder = find_builder(options.builder)
         print(f"building {options.image} with {builder.name}", flush=True)
         with tempfile.TemporaryDirectory(prefix="sume-operator-image-") as temporary:
             arguments = labels_of(options.context) | {"SOURCE": options.source}
@@ -43,6 +43,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--python-image", default="", help="the base image; by default the Dockerfile's")
     parser.add_argument("--source", default="", help="where the source is, for the label of that name")
     parser.add_argument("--archive", type=Path, help="save the image to this file, for clusters that take it from one")
+    parser.add_argument("--builder", choices=BUILDERS, help="by default the first of these that works")
     parser.add_argument("--context", type=Path, default=ROOT, help="the tree to build, by default this one")
     return parser.parse_args()
 

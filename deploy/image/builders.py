@@ -1,4 +1,4 @@
-"""The programs that can build an image: Docker, else Podman, else Buildah; the first one that works, not the first on PATH."""
+"""The programs that can build an image: Docker, else Podman, else Buildah. The first that works, not the first there."""
 
 import os
 import shutil
@@ -51,7 +51,7 @@ class Builder:
         )
 
 
-BUILDERS: Final[Sequence[Builder]] = (
+_BUILDERS: Final[Sequence[Builder]] = (
     Builder(
         name="docker",
         check=("docker", "info"),
@@ -71,12 +71,14 @@ BUILDERS: Final[Sequence[Builder]] = (
         save_command=("buildah", "push", "--quiet", "{image}", "docker-archive:{file}:{image}"),
     ),
 )
+BUILDERS: Final = tuple(builder.name for builder in _BUILDERS)
 
 
-def find_builder(builders: Sequence[Builder] = BUILDERS) -> Builder:
-    """The first that works."""
-    for builder in builders:
+def find_builder(name: str | None = None) -> Builder:
+    """The first that works, or the one of that name."""
+    wanted = [builder for builder in _BUILDERS if name in (None, builder.name)]
+    for builder in wanted:
         if builder.works():
             return builder
-    named = ", ".join(f"`{' '.join(builder.check)}`" for builder in builders)
-    raise BuilderError(f"nothing here builds images: none of {named} succeeds. Install one, or start its engine.")
+    tried = ", ".join(f"`{' '.join(builder.check)}`" for builder in wanted)
+    raise BuilderError(f"no image can be built here: {tried} failed. Install one of these, or start its engine.")

@@ -167,7 +167,9 @@ def write_keys(directory: Path, token: str) -> None:
     """The key of ServiceAccount tokens, and the one administrator."""
     directory.mkdir(parents=True, exist_ok=True)
     try:
-        subprocess.run(["openssl", "genrsa", "-out", str(directory / "sa.key"), "2048"], check=True, capture_output=True)
+        subprocess.run(
+            ["openssl", "genrsa", "-out", str(directory / "sa.key"), "2048"], check=True, capture_output=True
+        )
     except FileNotFoundError:
         raise MissingError("openssl is needed on PATH (it makes the API server's key)") from None
     (directory / "tokens.csv").write_text(f'{token},admin,admin,"system:masters"\n', encoding="utf-8")

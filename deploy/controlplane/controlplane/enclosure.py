@@ -64,9 +64,7 @@ class Enclosure:
 
     def run(self, *command: str | Path, timeout_s: float = 30.0) -> str:
         """Run a command inside; answers what it printed."""
-        result = subprocess.run(
-            self.inside(command), capture_output=True, text=True, check=False, timeout=timeout_s
-        )
+        result = subprocess.run(self.inside(command), capture_output=True, text=True, check=False, timeout=timeout_s)
         if result.returncode:
             raise StartError(f"`{' '.join(map(str, command))}` ended with {result.returncode}: {result.stderr.strip()}")
         return result.stdout

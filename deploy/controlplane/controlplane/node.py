@@ -101,10 +101,10 @@ class Node:
         return self._run([self._programs["kubectl"], *arguments], stdin, check, timeout_s)
 
     def helm(
-        self, *arguments: str, check: bool = True, timeout_s: float = COMMAND_S
+        self, *arguments: str, stdin: str | None = None, check: bool = True, timeout_s: float = COMMAND_S
     ) -> "subprocess.CompletedProcess[str]":
         """Run helm as administrator."""
-        return self._run([self._helm, *arguments], None, check, timeout_s)
+        return self._run([self._helm, *arguments], stdin, check, timeout_s)
 
     def logs(self, lines: int = 15) -> str:
         """The ends of its parts' logs."""

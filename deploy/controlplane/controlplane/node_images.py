@@ -51,9 +51,7 @@ def pause_image(progress: Progress = print) -> Path:
     return _cached(f"pause-{key}.tar", make)
 
 
-def _debian_image(
-    name: str, image: str, packages: tuple[str, ...], config: dict[str, Any], progress: Progress
-) -> Path:
+def _debian_image(name: str, image: str, packages: tuple[str, ...], config: dict[str, Any], progress: Progress) -> Path:
     """Of these packages and the least that they need."""
 
     def make(folder: Path, target: Path) -> None:
