@@ -34,7 +34,7 @@ test: install ## Run every test but those that need a whole node
 
 .PHONY: test-node
 test-node: install ## Test image and chart on a node of its own, where pods really run (root, on Debian)
-	@$(BIN)/pytest tests/node
+	@$(BIN)/pytest --timeout=1800 tests/node
 
 .PHONY: bench
 bench: install ## Measure: five hundred renders at the limits of a real plan (about a quarter of an hour)

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -49,9 +50,18 @@ class OperatorImages:
             mark.touch()
 
     def _run(self, command: list[str]) -> str:
-        result = subprocess.run(command, env=self._env, capture_output=True, text=True, check=False, timeout=BUILD_S)
-        assert not result.returncode, f"{' '.join(command)}:\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}"
-        return result.stdout
+        """What it prints. Its own processes end with it, also when the test is broken off."""
+        process = subprocess.Popen(
+            command, env=self._env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        )
+        try:
+            said, _ = process.communicate(timeout=BUILD_S)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+        assert not process.returncode, f"{' '.join(command)}:\n{said[-4000:]}"
+        return said
 
     def _tree_of(self, version: str) -> Path:
         """A copy of what the image is made of, with another version."""

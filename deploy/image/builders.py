@@ -1,4 +1,4 @@
-"""The programs that can build an image: Docker, else Podman, else Buildah. The first that works, not the first there."""
+"""What can build an image: Docker, else Podman, else Buildah. The first that works, not the first on PATH."""
 
 import os
 import shutil

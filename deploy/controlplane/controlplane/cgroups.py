@@ -24,7 +24,7 @@ def make_cgroup(name: str) -> None:
 def remove_cgroup(name: str) -> bool:
     """Whether it is gone; the kernel lets go of a group once its last process is buried."""
     groups = [root / name.lstrip("/") for root, _ in _hierarchies()]
-    return wait_until(lambda: all([_remove(group) for group in groups]), timeout_s=EMPTY_S)
+    return wait_until(lambda: sum(_remove(group) for group in groups) == len(groups), timeout_s=EMPTY_S)
 
 
 def _remove(group: Path) -> bool:

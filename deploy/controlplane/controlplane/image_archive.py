@@ -13,7 +13,7 @@ _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def write_archive(target: Path, image: str, root: Path, config: Mapping[str, Any]) -> None:
-    """`root`, a tar of a whole file system, becomes the one layer of `image`; the archive appears whole or not at all."""
+    """`root`, a tar of a whole file system, becomes the one layer of `image`. Appears whole or not at all."""
     with root.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     described = {
