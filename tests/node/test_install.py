@@ -155,12 +155,5 @@ def test_uninstalled_and_installed_again(node: Node, release: Release, sume: Sum
     assert sume.submitted() - before == 11
 
 
-def test_a_node_leaves_nothing(node: Node) -> None:
-    """Of its mounts and interfaces nothing can be seen on the machine, even while it runs."""
-    mounts = Path("/proc/mounts").read_text(encoding="utf-8")
-    assert "sume-node" not in mounts
-    assert "pods0" not in Path("/proc/net/dev").read_text(encoding="utf-8")
-
-
 def _request(model: str) -> Body:
     return {"request": {"model": model, "arguments": {"prompt": "A slow one"}}}

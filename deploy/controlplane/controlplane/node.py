@@ -86,6 +86,11 @@ class Node:
         atexit.unregister(self.stop)
         self._resources.close()
 
+    @property
+    def directory(self) -> Path:
+        """Where its state and its logs are, while it runs."""
+        return self._files.directory
+
     def load(self, archive: Path) -> None:
         """Import an image archive, of the kind that `docker save` writes."""
         self._ctr("images", "import", "--snapshotter", self._files.snapshotter, str(archive))
