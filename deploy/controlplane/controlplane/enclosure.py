@@ -24,19 +24,22 @@ _KERNEL: Final = {
     "kernel/keys/root_maxkeys": "1000000",
     "kernel/keys/root_maxbytes": "25000000",
 }
-_OWN_FOLDERS: Final = ("/run", "/var/log")
+_OWN_FOLDERS: Final = (Path("/run"), Path("/var/log"))
 _READY: Final = "ready"
 
 
 class Enclosure:
-    """Started in `directory`; `inside` puts a command into it. Needs root."""
+    """Started in `directory`; `inside` puts a command into it. Needs root.
 
-    def __init__(self, directory: Path) -> None:
+    `in_memory` are folders that are empty inside and vanish with it, whatever is written there.
+    """
+
+    def __init__(self, directory: Path, in_memory: Sequence[Path] = ()) -> None:
         for tool in ("unshare", "nsenter", "mount", "setpriv"):
             if shutil.which(tool) is None:
                 raise MissingError(f"{tool} is needed on PATH (packages util-linux and mount)")
         spaces = ["--net", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--propagation=private"]
-        command = ["unshare", *spaces, "sh", "-ec", _first_process()]
+        command = ["unshare", *spaces, "sh", "-ec", _first_process([*_OWN_FOLDERS, *in_memory])]
         self._holder = Child("enclosure", command, directory / "enclosure.log")
 
     def __enter__(self) -> "Enclosure":
@@ -75,9 +78,9 @@ class Enclosure:
         return int(Path(f"/proc/{holder}/task/{holder}/children").read_text(encoding="ascii").split()[0])
 
 
-def _first_process() -> str:
+def _first_process(in_memory: Sequence[Path]) -> str:
     """A shell that never ends by itself; waiting, it also reaps what loses its parent."""
-    lines = [f"mount -t tmpfs tmpfs {folder}" for folder in _OWN_FOLDERS]
+    lines = [f"mount -t tmpfs tmpfs {folder}" for folder in in_memory]
     for number, (name, value) in enumerate(_KERNEL.items()):
         lines += [f"echo {value} > /run/kernel-{number}", f"mount --bind /run/kernel-{number} /proc/sys/{name}"]
     return "\n".join([*lines, f"echo {_READY}", "while :; do sleep 3600 & wait; done"])

@@ -18,7 +18,6 @@ from controlplane.node_config import API_PORT, BRIDGE, CNI_PLUGINS, HOST, NAME, 
 from controlplane.node_place import clear_leftovers, make_place
 from controlplane.processes import Child, StartError
 from controlplane.programs import program
-from controlplane.storage import snapshotter_for
 
 READY_S: Final = 120.0
 COMMAND_S: Final = 60.0
@@ -66,10 +65,9 @@ class Node:
         atexit.register(self.stop)
         place = make_place()
         self._resources.callback(place.remove)
-        self._files = files = NodeFiles(
-            directory=place.directory, cgroup=place.cgroup, snapshotter=snapshotter_for(place.directory)
-        )
-        self._enclosure = self._resources.enter_context(Enclosure(place.directory))
+        self._files = files = NodeFiles(directory=place.directory, cgroup=place.cgroup)
+        files.images.mkdir()
+        self._enclosure = self._resources.enter_context(Enclosure(place.directory, [files.images]))
         self._write_files()
         self._make_network()
         commands = node_commands.commands(files, self._programs)
@@ -93,7 +91,7 @@ class Node:
 
     def load(self, archive: Path) -> None:
         """Import an image archive, of the kind that `docker save` writes."""
-        self._ctr("images", "import", "--snapshotter", self._files.snapshotter, str(archive))
+        self._ctr("images", "import", str(archive))
 
     def kill_container(self, container_id: str) -> None:
         """SIGKILL for a container's first process. The id is as in a pod's status, containerd://..."""

@@ -23,7 +23,11 @@ class NodeFiles:
 
     directory: Path
     cgroup: str
-    snapshotter: str
+
+    @property
+    def images(self) -> Path:
+        """containerd's own folder, some hundred MB. In memory, where overlays work on every machine and go at once."""
+        return self.path("containerd")
 
     def path(self, name: str) -> Path:
         """A file or folder of this node."""
@@ -42,7 +46,7 @@ class NodeFiles:
     def _containerd(self) -> str:
         return f"""\
 version = 2
-root = "{self.path("containerd")}"
+root = "{self.images}"
 state = "/run/containerd"
 [grpc]
   address = "{CONTAINERD_SOCKET}"
@@ -53,8 +57,6 @@ state = "/run/containerd"
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "{CNI_PLUGINS}"
     conf_dir = "{self.path("cni")}"
-  [plugins."io.containerd.grpc.v1.cri".containerd]
-    snapshotter = "{self.snapshotter}"
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
 """

@@ -1,11 +1,11 @@
-"""How layers of images are laid on one another in a folder: as overlays, where the folder's file system bears them."""
+"""How Buildah keeps layers of images in a folder: as overlays, where the folder's file system bears them."""
 
 import subprocess
 import tempfile
 from pathlib import Path
 
 
-def bears_overlays(folder: Path) -> bool:
+def _bears_overlays(folder: Path) -> bool:
     """Tried, as nothing else tells: an overlay on an overlay (a container's own root) is refused, for one."""
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         for name in ("lower", "upper", "work", "merged"):
@@ -16,15 +16,10 @@ def bears_overlays(folder: Path) -> bool:
         return not subprocess.run(command, capture_output=True, check=False).returncode
 
 
-def snapshotter_for(folder: Path) -> str:
-    """containerd's word for it."""
-    return "overlayfs" if bears_overlays(folder) else "native"
-
-
 def buildah_storage(folder: Path) -> Path:
     """A storage.conf (CONTAINERS_STORAGE_CONF) that keeps Buildah's images and layers in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    driver = "overlay" if bears_overlays(folder) else "vfs"
+    driver = "overlay" if _bears_overlays(folder) else "vfs"
     config = folder / "storage.conf"
     config.write_text(
         f'[storage]\ndriver = "{driver}"\ngraphroot = "{folder}/{driver}"\nrunroot = "{folder}/run"\n', encoding="utf-8"
