@@ -85,7 +85,7 @@ class Release:
 
     def uninstall(self) -> None:
         """With `--wait`."""
-        self.helm("uninstall", RELEASE, "--wait", "--timeout=90s")
+        self.helm("uninstall", RELEASE, "--ignore-not-found", "--wait", "--timeout=90s")
 
     def pods(self, component: str = "") -> list[Body]:
         """Of the release, or of one component; those that are ending too."""

@@ -65,6 +65,7 @@ def release(node: Node, sume: Sume) -> Release:
         "create", "secret", "generic", "sume-api-key", f"--namespace={NAMESPACE}", "--from-literal=apiKey=node-key"
     )
     installed = Release(node)
+    installed.uninstall()  # what a failed test before this may have left
     installed.install(values_for(PREVIOUS))
     return installed
 

@@ -67,6 +67,7 @@ class Node:
         self._resources.callback(place.remove)
         self._files = files = NodeFiles(directory=place.directory, cgroup=place.cgroup)
         files.images.mkdir()
+        self._resources.callback(self._bury)
         self._enclosure = self._resources.enter_context(Enclosure(place.directory, [files.images]))
         self._write_files()
         self._make_network()
@@ -157,6 +158,11 @@ class Node:
         child = Child(name, self._enclosure.inside(command), self._files.path(f"{name}.log"))
         self.children[name] = child
         child.start()
+
+    def _bury(self) -> None:
+        """What stood outside for each part has nothing left to wait for."""
+        for child in self.children.values():
+            child.kill()
 
     def _api_is_ready(self) -> bool:
         ca_file = self._files.path("certs") / "apiserver.crt"
