@@ -68,7 +68,9 @@ class ControlPlane:
     def start(self) -> None:
         """Up and ready, with the kubeconfig written."""
         atexit.register(self.stop)
-        self._write_keys()
+        write_keys(self.directory, self.token)
+        if self._audited:
+            (self.directory / "audit.yaml").write_text(_AUDIT_POLICY, encoding="utf-8")
         try:
             self.etcd.start()
             # Waited for by itself: the API server would only say, much later, that it found no etcd.
@@ -77,9 +79,7 @@ class ControlPlane:
         except BaseException:
             self.stop()
             raise
-        ca = self.ca_file.read_bytes()
-        self.kubeconfig.write_text(_KUBECONFIG.format(url=self.url, ca=_base64(ca), token=self.token), encoding="utf-8")
-        self.kubeconfig.chmod(0o600)
+        write_kubeconfig(self.kubeconfig, self.url, self.ca_file, self.token)
 
     def stop(self) -> None:
         """Down. The API server first: without its etcd it does not end on SIGTERM."""
@@ -135,17 +135,6 @@ class ControlPlane:
         if not wait_until(lambda: not self.kubectl("explain", plural, check=False).returncode, timeout_s=PUBLISHED_S):
             raise StartError(f"{plural} did not appear in the API server's OpenAPI within {PUBLISHED_S:.0f} s")
 
-    def _write_keys(self) -> None:
-        self.directory.mkdir(parents=True, exist_ok=True)
-        try:
-            subprocess.run(
-                ["openssl", "genrsa", "-out", str(self.directory / "sa.key"), "2048"], check=True, capture_output=True
-            )
-        except FileNotFoundError:
-            raise MissingError("openssl is needed on PATH (it makes the API server's key)") from None
-        (self.directory / "audit.yaml").write_text(_AUDIT_POLICY, encoding="utf-8")
-        (self.directory / "tokens.csv").write_text(f'{self.token},admin,admin,"system:masters"\n', encoding="utf-8")
-
     def _etcd_command(self) -> list[str | Path]:
         client, peer = f"http://127.0.0.1:{self._etcd_port}", f"http://127.0.0.1:{self._peer_port}"
         return [
@@ -161,19 +150,12 @@ class ControlPlane:
         ]
 
     def _apiserver_command(self) -> list[str | Path]:
-        key = self.directory / "sa.key"
         return [
             self._programs.kube_apiserver,
+            *apiserver_options(self.directory),
             f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
             "--bind-address=127.0.0.1",
             f"--secure-port={self._port}",
-            f"--cert-dir={self.directory / 'certs'}",
-            "--service-account-issuer=https://kubernetes.default.svc",
-            f"--service-account-key-file={key}",
-            f"--service-account-signing-key-file={key}",
-            f"--token-auth-file={self.directory / 'tokens.csv'}",
-            "--authorization-mode=RBAC",
-            "--service-cluster-ip-range=10.96.0.0/16",
             "--advertise-address=127.0.0.1",
             "--endpoint-reconciler-type=none",
             "--disable-admission-plugins=ServiceAccount",
@@ -182,6 +164,39 @@ class ControlPlane:
 
     def _audit_options(self) -> list[str]:
         return [f"--audit-policy-file={self.directory / 'audit.yaml'}", f"--audit-log-path={self.audit_log}"]
+
+
+def apiserver_options(directory: Path) -> list[str]:
+    """The options of every API server of ours: its keys and users in `directory`, RBAC on."""
+    key = directory / "sa.key"
+    return [
+        f"--cert-dir={directory / 'certs'}",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={key}",
+        f"--service-account-signing-key-file={key}",
+        f"--token-auth-file={directory / 'tokens.csv'}",
+        "--authorization-mode=RBAC",
+        "--service-cluster-ip-range=10.96.0.0/16",
+    ]
+
+
+def write_keys(directory: Path, token: str) -> None:
+    """The key of ServiceAccount tokens, and the one administrator."""
+    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        subprocess.run(
+            ["openssl", "genrsa", "-out", str(directory / "sa.key"), "2048"], check=True, capture_output=True
+        )
+    except FileNotFoundError:
+        raise MissingError("openssl is needed on PATH (it makes the API server's key)") from None
+    (directory / "tokens.csv").write_text(f'{token},admin,admin,"system:masters"\n', encoding="utf-8")
+
+
+def write_kubeconfig(target: Path, url: str, ca_file: Path, token: str) -> None:
+    """The administrator's way in. The API server's own certificate is the CA."""
+    text = _KUBECONFIG.format(url=url, ca=_base64(ca_file.read_bytes()), token=token)
+    target.write_text(text, encoding="utf-8")
+    target.chmod(0o600)
 
 
 def _answers(url: str, headers: dict[str, str], context: ssl.SSLContext | None) -> bool:
