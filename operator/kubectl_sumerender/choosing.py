@@ -48,24 +48,28 @@ class Choice:
         return " ".join(parts) or "every render"
 
 
-def choice_options(*, names: bool = True) -> Callable[[AnyCallable], AnyCallable]:
+def choice_options(*, names: bool = True, states: bool = True) -> Callable[[AnyCallable], AnyCallable]:
     """Adds NAME..., -l and --state; the command gets them as one argument, `choice`."""
 
     def decorate(command: AnyCallable) -> AnyCallable:
         @functools.wraps(command)
-        def with_choice(*args: Any, selector: str, state: Sequence[str], name: Sequence[str] = (), **rest: Any) -> Any:
+        def with_choice(
+            *args: Any, selector: str, state: Sequence[str] = (), name: Sequence[str] = (), **rest: Any
+        ) -> Any:
             if name and selector:
                 raise WrongUseError("names and -l exclude each other: give one")
             if name and rest.get("connection") is not None and rest["connection"].all_namespaces:
                 raise WrongUseError("a name is in one namespace: give -n NAMESPACE instead of -A")
             return command(*args, choice=Choice(names=tuple(name), selector=selector, states=tuple(state)), **rest)
 
-        decorated: Any = click.option(
-            "--state",
-            multiple=True,
-            type=click.Choice(STATES, case_sensitive=False),
-            help="Only those; may be repeated.",
-        )(with_choice)
+        decorated: Any = with_choice
+        if states:
+            decorated = click.option(
+                "--state",
+                multiple=True,
+                type=click.Choice(STATES, case_sensitive=False),
+                help="Only those; repeatable.",
+            )(decorated)
         decorated = click.option(
             "-l", "--selector", default="", metavar="SELECTOR", help="Labels, such as render.sume.com/batch=july."
         )(decorated)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubectl_sumerender import API_VERSION, PLURAL
-from kubectl_sumerender.api import MERGE, Api, Body, pairs
+from kubectl_sumerender.api import ANSWER_S, MERGE, Api, Body, pairs
 from kubectl_sumerender.errors import ExpiredError, UnavailableError
 from kubectl_sumerender.render import Render, read_render
 
@@ -22,8 +22,8 @@ class Page:
     fresh: bool
 
 
-def pages(api: Api, *, selector: str = "", field_selector: str = "", namespace: str | None = None) -> Iterator[Page]:
-    """All renders of the namespace (else the Api's own), as the server sent them; page by page, to stay lean.
+def pages(api: Api, *, selector: str = "", field_selector: str = "", answer_s: float = ANSWER_S) -> Iterator[Page]:
+    """All renders of the Api's namespace, as the server sent them; page by page, to stay lean.
 
     A list that takes too long to be continued is begun again, at most three times, with `fresh` on its first page.
     """
@@ -31,7 +31,7 @@ def pages(api: Api, *, selector: str = "", field_selector: str = "", namespace: 
     token, fresh = "", True
     while True:
         try:
-            page, token = _page(api, namespace or api.namespace, selector, field_selector, token)
+            page, token = _page(api, selector, field_selector, token, answer_s)
         except ExpiredError as error:
             expired += 1
             if expired > 3:
@@ -52,11 +52,13 @@ def list_bodies(api: Api, *, selector: str = "", field_selector: str = "") -> li
     return found
 
 
-def list_renders(api: Api, *, selector: str = "", field_selector: str = "") -> tuple[list[Render], str]:
+def list_renders(
+    api: Api, *, selector: str = "", field_selector: str = "", answer_s: float = ANSWER_S
+) -> tuple[list[Render], str]:
     """All of them as small values, and the resourceVersion from which a watch goes on."""
     found: list[Render] = []
     version = ""
-    for page in pages(api, selector=selector, field_selector=field_selector):
+    for page in pages(api, selector=selector, field_selector=field_selector, answer_s=answer_s):
         if page.fresh:
             found = []
         found += map(read_render, page.bodies)
@@ -90,14 +92,14 @@ def delete(api: Api, render: Render) -> Body:
     return api.request(f"delete render {render.ref}", "DELETE", _path(render.namespace, render.name), body=body)
 
 
-def _page(api: Api, namespace: str | None, selector: str, field_selector: str, token: str) -> tuple[Body, str]:
+def _page(api: Api, selector: str, field_selector: str, token: str, answer_s: float) -> tuple[Body, str]:
     query = pairs(
         [("limit", PAGE), ("labelSelector", selector), ("fieldSelector", field_selector), ("continue", token)]
     )
-    where = f"namespace {namespace}" if namespace else "all namespaces"
-    body = api.request(f"list renders in {where}", "GET", _path(namespace), query=query)
+    what = f"list renders in {api.where}"
+    body = api.request(what, "GET", _path(api.namespace), query=query, answer_s=answer_s)
     if not isinstance(body.get("items"), list):
-        raise UnavailableError(f"list renders in {where}: the answer is no list")  # unknown is not empty
+        raise UnavailableError(f"{what}: the answer is no list")  # unknown is not empty
     return body, str((body.get("metadata") or {}).get("continue") or "")
 
 

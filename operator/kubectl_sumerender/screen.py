@@ -1,9 +1,11 @@
 """What is printed, and how: colours and moving parts only on a terminal, plain lines everywhere else."""
 
+import contextlib
 import json
 import os
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -13,7 +15,8 @@ from kubectl_sumerender.errors import clean
 if TYPE_CHECKING:
     from rich.console import Console
 
-_COLOURS: Final = {
+LINE_EVERY_S: Final = 5.0
+COLOURS: Final = {
     "Completed": "green",
     "Failed": "red",
     "Canceled": "yellow",
@@ -62,7 +65,12 @@ def say_json(value: Any) -> None:
 
 def paint(state: str, text: str = "") -> str:
     """The text (else the state itself) in the state's colour."""
-    return click.style(text or state, fg=_COLOURS.get(state)) if has_colours() else text or state
+    return click.style(text or state, fg=COLOURS.get(state)) if has_colours() else text or state
+
+
+def paint_err(state: str) -> str:
+    """The state in its colour, for a line on stderr."""
+    return click.style(state, fg=COLOURS.get(state)) if sys.stderr.isatty() and has_colours() else state
 
 
 def columns(rows: Sequence[Sequence[str]], widths: list[int] | None = None) -> list[str]:
@@ -83,3 +91,25 @@ def age(seconds: float) -> str:
         if whole // size_s < until:
             return f"{whole // size_s}{unit}"
     raise AssertionError("unreachable: days have no end")
+
+
+@contextlib.contextmanager
+def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """Progress of long work, on stderr: a bar on a terminal, else a line every few seconds. Gives: one more is done."""
+    if sys.stderr.isatty() and is_terminal():
+        from rich.progress import Progress
+
+        with Progress(console=console(to_stderr=True), transient=True) as bar:
+            task = bar.add_task(what, total=total)
+            yield lambda: bar.advance(task)
+        return
+    done, told_s = 0, time.monotonic()
+
+    def advance() -> None:
+        nonlocal done, told_s
+        done += 1
+        if time.monotonic() - told_s >= LINE_EVERY_S and done < total:
+            told_s = time.monotonic()
+            tell(f"{what}: {done} of {total}")
+
+    yield advance
