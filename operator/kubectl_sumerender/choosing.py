@@ -3,16 +3,19 @@
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
-from kubectl_sumerender.errors import NotFoundError, WrongUseError
+from kubectl_sumerender.connection import Connection
+from kubectl_sumerender.errors import NotFoundError, PluginError, WrongUseError
 from kubectl_sumerender.render import PENDING, STATES, Render, read_render
 
 if TYPE_CHECKING:
     from kubectl_sumerender.api import Api
 
+COMPLETION_S: Final = 2.0
 AnyCallable = TypeVar("AnyCallable", bound=Callable[..., Any])
 
 
@@ -74,7 +77,7 @@ def choice_options(*, names: bool = True, states: bool = True) -> Callable[[AnyC
             "-l", "--selector", default="", metavar="SELECTOR", help="Labels, such as render.sume.com/batch=july."
         )(decorated)
         if names:
-            decorated = click.argument("name", nargs=-1)(decorated)
+            decorated = click.argument("name", nargs=-1, shell_complete=_complete_names)(decorated)
         return decorated  # type: ignore[no-any-return]
 
     return decorate
@@ -96,3 +99,16 @@ def chosen(api: "Api", choice: Choice) -> tuple[list[Render], list[str]]:
         except NotFoundError:
             missing.append(name)
     return [render for render in got if choice.takes(render)], missing
+
+
+def _complete_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
+    """Names on the first page, for the shell; a cluster that does not answer proposes nothing."""
+    from kubectl_sumerender import renders
+
+    said: dict[str, Any] = {name: ctx.params.get(name) for name in ("kubeconfig", "context", "namespace")}
+    try:
+        page = next(renders.pages(Connection(**said).open(), answer_s=COMPLETION_S))
+    except PluginError:
+        return []
+    names = (read_render(body).name for body in page.bodies)
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]

@@ -93,7 +93,9 @@ def _configuration(connection: Connection) -> tuple["Configuration", str]:
     except WrongUseError:
         raise
     except Exception as error:  # noqa: BLE001  # a file that is no kubeconfig breaks the loader in many ways
-        detail = clean(str(error), 200) if isinstance(error, config.ConfigException) else type(error).__name__
+        detail = (
+            clean(str(error), 200).rstrip(".") if isinstance(error, config.ConfigException) else type(error).__name__
+        )
         where = f"in {os.pathsep.join(paths)}" if paths else "(no kubeconfig, and not in a pod)"
         raise WrongUseError(f"no way to a cluster {where}: {detail}. Set KUBECONFIG or give --kubeconfig") from None
     loaded.retries = False  # urllib3 would repeat a read three times, and so treble every time-out

@@ -1,7 +1,7 @@
 """Times on the command line: 90, 90s, 30m, 2h, 1h30m, 1d."""
 
 import re
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -17,16 +17,9 @@ def parse_duration(text: str) -> float:
     return sum(float(part) * size_s for part, size_s in zip(found.groups(), _UNITS_S.values(), strict=True) if part)
 
 
-class Duration("click.ParamType[float]"):
-    """Seconds, from a text such as 1h30m."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """As click wants it."""
-        if isinstance(value, int | float):
-            return float(value)
-        try:
-            return parse_duration(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+def duration(text: str) -> float:
+    """For click's `type`."""
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None

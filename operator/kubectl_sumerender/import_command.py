@@ -56,7 +56,7 @@ class _Wanted:
 
 
 @click.command("import")
-@click.argument("file", required=False)
+@click.argument("file", required=False, type=click.Path(allow_dash=True))
 @click.option("--batch", default="", metavar="NAME", help="A label, and part of the idempotency keys.")
 @click.option("--model", default="", metavar="MODEL", help="For rows that name none.")
 @click.option("--format", "form", type=click.Choice([str(each) for each in Format]), help="Else by ending or look.")

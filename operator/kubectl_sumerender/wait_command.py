@@ -10,7 +10,7 @@ import click
 from kubectl_sumerender import screen
 from kubectl_sumerender.choosing import Choice, choice_options
 from kubectl_sumerender.connection import Connection, connection_options
-from kubectl_sumerender.durations import Duration
+from kubectl_sumerender.durations import duration
 from kubectl_sumerender.errors import NOTHING_MATCHED, OK, SOME_DID_NOT, TIMED_OUT, WrongUseError, clean
 from kubectl_sumerender.render import Render
 from kubectl_sumerender.tally import count, superseded
@@ -49,9 +49,7 @@ class _Seen:
 
 @click.command("wait")
 @choice_options(states=False)
-@click.option(
-    "--timeout", "timeout_s", type=Duration(), metavar="TIME", help="90s, 2h...; else for ever; 0: look once."
-)
+@click.option("--timeout", "timeout_s", type=duration, metavar="TIME", help="90s, 2h...; else for ever; 0: look once.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("-q", "--quiet", is_flag=True, help="No line for each change.")
 @connection_options
