@@ -58,6 +58,7 @@ def picture(board: Board, console: "Console", *, with_namespace: bool) -> "Rende
     """The board, drawn to the size of the terminal."""
     from rich.console import Group
     from rich.progress_bar import ProgressBar
+    from rich.table import Table
     from rich.text import Text
 
     now = datetime.now(UTC)
@@ -65,9 +66,11 @@ def picture(board: Board, console: "Console", *, with_namespace: bool) -> "Rende
     tally, speed = count(everyone), pace(everyone, now)
     rate = f"{speed.per_hour:.0f} an hour" if speed.per_hour is not None else "rate not known yet"
     left = f", about {screen.age(speed.left_s)} left" if speed.left_s else ""
+    bar = Table.grid(expand=True)  # by itself a bar does not end its line
+    bar.add_row(ProgressBar(total=max(1, tally.total), completed=tally.ended))
     parts: list[RenderableType] = [
         _counts(tally),
-        ProgressBar(total=max(1, tally.total), completed=tally.ended, width=max(10, console.width - 1)),
+        bar,
         Text(f"{rate}{left}", style="dim"),
     ]
     if board.trouble:

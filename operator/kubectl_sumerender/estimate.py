@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kubectl_sumerender.entries import Entry
+from kubectl_sumerender.screen import counted
 
 MINUTES_A_DAY = 24 * 60
 
@@ -32,9 +33,11 @@ class Estimate:
     def lines(self, limits: Limits) -> list[str]:
         """For people."""
         asked = self.total - self.follows
-        told = [f"{_counted(self.total)}, {asked} of them new at Sume"]
+        told = [f"{counted(self.total)}, {asked} of them new at Sume"]
         told += [f"  {count:6}  {model}" for model, count in sorted(self.models.items())]
         if self.follows:
+            told.append(f"  {self.follows:6}  of jobs that exist")
+        if asked:
             told.append(f"about {self.hours:.1f} h for the new ones, bound by {self.bound}")
             told.append(
                 f"(reckoned with {limits.minutes_per_render:g} min a render, {limits.slots} at once, "
@@ -63,10 +66,6 @@ def estimate(entries: Sequence[Entry], limits: Limits) -> Estimate:
         hours=bounds[bound] / 60,
         bound=bound,
     )
-
-
-def _counted(count: int) -> str:
-    return f"{count} render" if count == 1 else f"{count} renders"
 
 
 def _limit(number: int) -> str:

@@ -178,7 +178,7 @@ def _apply(api: "Api", name: str, entries: Sequence[Entry], wanted: _Wanted) -> 
         names = [entry.name for entry in entries]
         screen.say_json({"namespace": namespace, "batch": batch, "created": made, "existing": there, "names": names})
         return 0
-    screen.say(f"{made} renders made in namespace {namespace}, {there} were there already")
+    screen.say(f"{screen.counted(made)} made in namespace {namespace}, {there} were there already")
     if batch:
         screen.tell(f"see them: kubectl sumerender watch -n {namespace} -l {BATCH_LABEL}={batch}")
     return 0

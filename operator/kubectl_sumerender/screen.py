@@ -84,6 +84,11 @@ def columns(rows: Sequence[Sequence[str]], widths: list[int] | None = None) -> l
     return ["   ".join(cell.ljust(width) for cell, width in zip(row, grown, strict=False)).rstrip() for row in safe]
 
 
+def counted(number: int) -> str:
+    """1 render, 2 renders."""
+    return f"{number} render" if number == 1 else f"{number} renders"
+
+
 def age(seconds: float) -> str:
     """As kubectl writes it: 12s, 5m, 3h, 2d."""
     whole = max(0, int(seconds))
