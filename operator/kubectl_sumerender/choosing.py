@@ -61,7 +61,8 @@ def choice_options(*, names: bool = True, states: bool = True) -> Callable[[AnyC
         ) -> Any:
             if name and selector:
                 raise WrongUseError("names and -l exclude each other: give one")
-            if name and rest.get("connection") is not None and rest["connection"].all_namespaces:
+            # Whichever of the two decorators stands outside.
+            if name and (rest.get("all_namespaces") or getattr(rest.get("connection"), "all_namespaces", False)):
                 raise WrongUseError("a name is in one namespace: give -n NAMESPACE instead of -A")
             return command(*args, choice=Choice(names=tuple(name), selector=selector, states=tuple(state)), **rest)
 

@@ -12,6 +12,8 @@ from kubectl_sumerender.errors import INTERRUPTED, OK, SOME_DID_NOT, WRONG_USE, 
 
 BROKEN_PIPE: Final = 141  # as a shell counts a program that SIGPIPE ended
 NAME: Final = "kubectl sumerender"
+PROGRAM: Final = "kubectl-sumerender"
+COMPLETION_VARIABLE: Final = "_KUBECTL_SUMERENDER_COMPLETE"
 
 # verb: (module:command, one line for --help). --help loads none of them.
 _HERE: Final = "kubectl_sumerender"
@@ -31,8 +33,20 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
 }
 
 
+class _PipeClosedError(Exception):
+    """`... | head`: nobody reads on, which is no fault."""
+
+
 class LazyGroup(click.Group):
     """A group that imports a verb's module when the verb is called."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            code = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:  # click would end with 1, which means something here
+            raise _PipeClosedError from None
+        return code
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's interface
         return list(VERBS)
@@ -78,8 +92,7 @@ def main() -> NoReturn:
 
 def _ended() -> int:
     try:
-        code: Any = group.main(prog_name=NAME, standalone_mode=False)
-        sys.stdout.flush()
+        code: Any = group.main(prog_name=NAME, complete_var=COMPLETION_VARIABLE, standalone_mode=False)
     except click.ClickException as error:
         error.show()
         return int(error.exit_code)
@@ -89,8 +102,9 @@ def _ended() -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("\ninterrupted", err=True)
         return INTERRUPTED
-    except BrokenPipeError:  # `... | head`: nobody reads on, which is no fault
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except _PipeClosedError:
+        # The interpreter flushes stdout once more at its end; that must not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
         return BROKEN_PIPE
     return code if isinstance(code, int) else OK
 

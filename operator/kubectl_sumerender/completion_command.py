@@ -6,8 +6,6 @@ from typing import Final
 import click
 from click.shell_completion import ShellComplete, get_completion_class
 
-PROGRAM: Final = "kubectl-sumerender"
-VARIABLE: Final = "_KUBECTL_SUMERENDER_COMPLETE"
 NO_FILES: Final = 4  # what kubectl calls ShellCompDirectiveNoFileComp
 DEFAULT: Final = 0  # the shell's own completion, of files
 
@@ -25,20 +23,20 @@ def completion(shell: str) -> None:
       source <(kubectl sumerender completion bash)
       kubectl sumerender completion fish > ~/.config/fish/completions/kubectl-sumerender.fish
     """
-    from kubectl_sumerender.cli import group
+    from kubectl_sumerender.cli import COMPLETION_VARIABLE, PROGRAM, group
 
     kind = get_completion_class(shell)
     if kind is None:
         raise click.ClickException(f"click knows no completion for {shell}")
-    click.echo(kind(group, {}, PROGRAM, VARIABLE).source())
+    click.echo(kind(group, {}, PROGRAM, COMPLETION_VARIABLE).source())
 
 
 def for_kubectl() -> None:
     """kubectl hands over the words after `sumerender`, the last one unfinished; it wants one proposal a line."""
-    from kubectl_sumerender.cli import group
+    from kubectl_sumerender.cli import COMPLETION_VARIABLE, PROGRAM, group
 
     *words, unfinished = sys.argv[1:] or [""]
-    found = ShellComplete(group, {}, PROGRAM, VARIABLE).get_completions(words, unfinished)
+    found = ShellComplete(group, {}, PROGRAM, COMPLETION_VARIABLE).get_completions(words, unfinished)
     for item in found:
         if item.type == "plain":
             click.echo(f"{item.value}\t{item.help}" if item.help else item.value)
