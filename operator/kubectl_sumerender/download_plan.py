@@ -6,10 +6,10 @@ its name, so that a file is the same in every run, whatever else is chosen.
 """
 
 import hashlib
-import mimetypes
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -23,7 +23,7 @@ LONGEST_STEM: Final = 150  # file names end at 255 bytes, and ours grow by suffi
 
 _EXTENSION: Final = re.compile(r"[a-z0-9]{1,8}")
 _SAFE: Final = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")  # a name of Kubernetes
-# What mimetypes lacks, or calls by a name that nobody uses.
+# Our own, for Python's knows too few of them, and others on each machine.
 _BY_TYPE: Final = {
     "video/mp4": "mp4",
     "video/webm": "webm",
@@ -39,7 +39,9 @@ _BY_TYPE: Final = {
     "audio/x-wav": "wav",
     "audio/mp4": "m4a",
     "audio/ogg": "ogg",
+    "audio/flac": "flac",
     "application/json": "json",
+    "model/gltf-binary": "glb",
 }
 
 
@@ -116,11 +118,7 @@ def named(outputs: Iterable[Output], index: Mapping[Key, Entry], *, by_namespace
 def extension(content_type: str, url: str) -> str:
     """By the media type, else by the end of the address' path, else `bin`."""
     kind = content_type.partition(";")[0].strip().lower()
-    by_type = _BY_TYPE.get(kind) or (mimetypes.guess_extension(kind) or "").removeprefix(".")
-    by_path = urlsplit(url).path.rpartition("/")[2].rpartition(".")[2].lower()
-    if kind == "application/octet-stream":
-        by_type = ""
-    found = by_type or by_path
+    found = _BY_TYPE.get(kind) or PurePosixPath(urlsplit(url).path).suffix.removeprefix(".").lower()
     return found if _EXTENSION.fullmatch(found) and found not in (PART, ABOUT) else "bin"
 
 

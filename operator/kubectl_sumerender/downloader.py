@@ -116,7 +116,7 @@ class Downloader:
         file = self._folder / wanted.file
         part = file.with_name(f"{file.name}.{PART}")
         entry = self._entries.get(wanted.output.key)
-        if entry is not None and _has_size(file, entry.size_bytes):
+        if entry is not None and _size_of(file) == entry.size_bytes:
             return Outcome(wanted=wanted, size_bytes=entry.size_bytes, was_there=True)
         if entry is None and file.exists():
             why = f"{wanted.file} is there, but not in index.json: move it away, or delete it, and run the same again"
@@ -153,7 +153,7 @@ class Downloader:
     def _tried(self, wanted: Wanted, part: Path, url: str) -> transfer.Fetched:
         """Again and again while it gets on, else a few times, later and later."""
         check_secure(url)
-        output, in_vain = wanted.output, 0
+        output, in_vain, most_bytes = wanted.output, 0, 0
         key = output.key
         identity = f"{key.namespace}/{key.name}/{key.job}/{key.output}"
         job = transfer.Job(url=url, part=part, identity=identity, size_bytes=output.size_bytes)
@@ -161,7 +161,9 @@ class Downloader:
             try:
                 return transfer.fetch(self._session(), job, self._stop, partial(self._listener.grew, wanted))
             except transfer.BrokenOffError as error:
-                in_vain = 1 if error.got_on else in_vain + 1
+                reached_bytes = _size_of(part)
+                in_vain = 1 if reached_bytes > most_bytes else in_vain + 1
+                most_bytes = max(most_bytes, reached_bytes)
                 if in_vain >= TRIES_WITHOUT_PROGRESS:
                     raise
                 if self._stop.wait(max(error.wait_s, FIRST_WAIT_S * 2 ** (in_vain - 1))):
@@ -191,8 +193,9 @@ def disk_error(error: OSError, folder: Path) -> DiskError:
     return DiskError(f"{folder}: {what}")
 
 
-def _has_size(file: Path, size_bytes: int) -> bool:
+def _size_of(file: Path) -> int:
+    """-1 where there is none."""
     try:
-        return file.stat().st_size == size_bytes
+        return file.stat().st_size
     except OSError:
-        return False
+        return -1

@@ -22,7 +22,7 @@ from kubectl_sumerender.output_hosts import InsecureError, cause_of, host_of
 
 CONNECT_S: Final = 10.0
 SILENCE_S: Final = 60.0  # between bytes
-PIECE_BYTES: Final = 256 * 1024
+PIECE_BYTES: Final = 16 * 1024  # so much is lost by a kill, and waited for by a Ctrl-C
 LONGEST_WAIT_S: Final = 60.0
 
 OnSize = Callable[[int, int | None], None]
@@ -32,12 +32,11 @@ _NOTHING_OF: Final = re.compile(r"bytes \*/(\d+)")
 
 
 class BrokenOffError(Exception):
-    """Another try may do, in `wait_s` at the earliest. `got_on`: the part has grown, and can be gone on with."""
+    """Another try may do, in `wait_s` at the earliest."""
 
-    def __init__(self, why: str, *, wait_s: float = 0.0, got_on: bool = False) -> None:
+    def __init__(self, why: str, *, wait_s: float = 0.0) -> None:
         super().__init__(why)
         self.wait_s = wait_s
-        self.got_on = got_on
 
 
 class AddressGoneError(Exception):
@@ -97,7 +96,7 @@ def fetch(session: requests.Session, job: Job, stop: threading.Event, on_size: O
         size_bytes = answer.start
         on_size(size_bytes, answer.total)
         with job.part.open("ab") as file:
-            for piece in _pieces(response, bool(answer.validator), job.url):
+            for piece in _pieces(response):
                 file.write(piece)
                 digest.update(piece)
                 size_bytes += len(piece)
@@ -189,17 +188,15 @@ def _begin(job: Job, answer: _Answer) -> "hashlib._Hash":
     return hashlib.sha256()
 
 
-def _pieces(response: requests.Response, can_go_on: bool, url: str) -> Iterator[bytes]:
-    got_on = False
+def _pieces(response: requests.Response) -> Iterator[bytes]:
     stream: Iterator[bytes] = response.raw.stream(PIECE_BYTES, decode_content=False)
     while True:
         try:
             piece = next(stream, None)
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise BrokenOffError(f"{host_of(url)}: {cause_of(error)}", got_on=got_on and can_go_on) from None
+            raise BrokenOffError(f"{host_of(response.url)}: {cause_of(error)}") from None
         if piece is None:
             return
-        got_on = got_on or bool(piece)
         yield piece
 
 
@@ -220,7 +217,7 @@ def _check_end(job: Job, answer: _Answer, size_bytes: int) -> None:
     if expected is not None and size_bytes != expected:
         if size_bytes > expected:
             discard(job.part)
-        raise BrokenOffError(f"{size_bytes} of {expected} bytes came", got_on=bool(answer.validator))
+        raise BrokenOffError(f"{size_bytes} of {expected} bytes came")
 
 
 def _is_all(response: requests.Response, have: int) -> bool:
