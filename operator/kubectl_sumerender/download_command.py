@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="How long the operator is waited for when an address has expired.",
 )
-@click.option("-o", "--output", type=click.Choice(["json"]), help="One JSON document at the end, for scripts.")
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="json: one document at the end."
+)
 @connection_options
 def download(
     connection: Connection,
@@ -38,7 +40,7 @@ def download(
     folder: Path,
     parallel: int,
     refresh_timeout: float,
-    output: str | None,
+    output: str,
 ) -> int:
     """Download what renders made: NAME.EXT, or NAME-1.EXT and so on where one made several.
 
@@ -71,14 +73,14 @@ def download(
         with only_one(folder):
             index = download_index.load(folder)
             wanted = download_plan.named(outputs, index.entries, by_namespace=connection.all_namespaces)
-            report = download_report.Report(len(wanted), quiet=output is not None)
+            report = download_report.Report(len(wanted), quiet=output == "json")
             fresh = FreshAddresses(api, wait_s=refresh_timeout, stop=stop)
             with report.shown() as listener:
                 Downloader(folder, index, fresh, listener, stop).run(wanted, parallel)
     except OSError as error:
         raise disk_error(error, folder) from None
     lacking += download_report.lacking_of(report.outcomes)
-    if output is not None:
+    if output == "json":
         screen.say_json(download_report.as_json(report.outcomes, lacking))
     else:
         for line in download_report.summary(report.outcomes, lacking):

@@ -26,9 +26,9 @@ NEIGHBOURS: Final = 200
 @click.option(
     "--operator-namespace", metavar="NAME", default="", help="Where the operator runs, if it cannot be found."
 )
-@click.option("-o", "--output", type=click.Choice(["json"]), help="For scripts.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="json: for scripts.")
 @connection_options
-def why(connection: Connection, name: str, operator_namespace: str, output: str | None) -> int:
+def why(connection: Connection, name: str, operator_namespace: str, output: str) -> int:
     """Say why a render waits, or how it ended; what that means, and what to do.
 
     \b
@@ -49,7 +49,7 @@ def why(connection: Connection, name: str, operator_namespace: str, output: str 
         return NOTHING_MATCHED
     situation = _gathered(api, body, operator_namespace)
     found = answer(situation)
-    if output is not None:
+    if output == "json":
         screen.say_json(_as_json(situation, found))
     else:
         for line in _lines(situation, found):

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import pty
+import shlex
 import signal
 import ssl
 import subprocess
@@ -17,6 +18,7 @@ from typing import Any, Final
 
 import pytest
 import requests
+import yaml
 
 from controlplane import ControlPlane, free_port
 from kube import POLL_REQUESTED_AT, Body, Kube, eventually, is_finished, status
@@ -25,6 +27,7 @@ from stack import Stack
 from sume_sandbox.config import SandboxConfig
 from sume_sandbox.embedded import running
 
+SAMPLE: Final = Path(__file__).parents[2] / "deploy" / "samples" / "download-job.yaml"
 SIZE: Final = 300_000
 SIGNED: Final = 2  # a shape that signs addresses
 KEY: Final = "sk-live-marker"
@@ -507,6 +510,28 @@ def _part_bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob("*.part")) if folder.exists() else 0
 
 
+def test_the_sample_job_has_the_rights_that_it_needs_and_no_more(studio: Studio, cluster: ControlPlane) -> None:
+    cluster.kubectl("apply", "-n", studio.namespace, "-f", str(SAMPLE))
+    *_, job = yaml.safe_load_all(SAMPLE.read_text(encoding="utf-8"))
+    pod = job["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["command"] == ["kubectl-sumerender", "download"]
+    token = cluster.kubectl("create", "token", "-n", studio.namespace, pod["serviceAccountName"]).stdout.strip()
+    kubeconfig = studio.folder.with_name("kubeconfig")
+    kubeconfig.write_text(cluster.kubeconfig.read_text().replace(cluster.token, token))
+    studio.kubeconfig = kubeconfig
+
+    studio.render("film")
+    studio.kube.patch(studio.namespace, "film", {"metadata": {"labels": {"render.sume.com/batch": "july"}}})
+    arguments = [each.replace("=/renders", f"={studio.folder}") for each in container["args"]]
+    assert "1 downloaded (300.0 kB), 0 missing" in studio.run(*arguments)
+    (studio.folder / "film.mp4").unlink()
+    studio.fault(http_status=403)
+    assert "did not answer within 1 s" in studio.run(*arguments, "--refresh-timeout", "1", code=1)
+    assert "cannot list resource" in studio.run("-l", "a=b", "--to", str(studio.folder), "-A", code=2)
+    assert cluster.kubectl("get", "secrets", "--token", token, check=False).returncode != 0
+
+
 # --- with the operator ---
 
 
@@ -538,6 +563,32 @@ def test_an_expired_address_is_refreshed_once(whole: Studio) -> None:
     new = whole.kube.get(whole.namespace, "film-0")
     assert status(new)["outputs"][0]["url"] != old
     assert status(new)["lastHandledPollRequest"] == new["metadata"]["annotations"][POLL_REQUESTED_AT]
+
+
+@pytest.mark.timeout(300)
+def test_import_wait_download_as_one_script(whole: Studio, tmp_path: Path) -> None:
+    """Twenty prompts in a file, twenty films in a folder."""
+    prompts = tmp_path / "prompts.csv"
+    rows = "\n".join(f'shot-{number},"A dog, number ""{number}"""' for number in range(20))
+    prompts.write_text(f"name,prompt\n{rows}\n", encoding="utf-8")
+    words = ("import", "wait", "download")
+    extra = {
+        "import": f"{prompts} --batch july --model sume/clip --apply",
+        "wait": "-l render.sume.com/batch=july --timeout 4m",
+        "download": f"-l render.sume.com/batch=july --to {whole.folder}",
+    }
+    script = " && ".join(f"{shlex.join(whole.command(verb=verb))} {extra[verb]}" for verb in words)
+    done = subprocess.run(
+        ["sh", "-c", script], check=False, env=whole.env(), capture_output=True, text=True, timeout=280
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "20 downloaded (6.0 MB), 0 missing" in done.stdout
+    index = json.loads((whole.folder / "index.json").read_text())["files"]
+    jobs = {each["name"]: each["job"] for each in index}
+    assert len(jobs) == len(set(jobs.values())) == 20
+    assert whole.files() == {f"{name}.mp4": _sum(content_of(job)) for name, job in jobs.items()}
+    assert whole.admin("GET", "/stats")["jobs"]["submitted"] == 20
+    assert done.stdout.count("Signature") == done.stderr.count("Signature") == 0
 
 
 @pytest.mark.timeout(180)
