@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -45,13 +47,18 @@ class Plugin:
         assert result.returncode == 0, f"{result.returncode}: {result.stdout}{result.stderr}"
         return result.stdout
 
-    def start(self, verb: str, *arguments: str) -> "subprocess.Popen[str]":
-        """Start it, and go on."""
-        return subprocess.Popen(
+    @contextmanager
+    def started(self, verb: str, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
+        """Start it, and go on; it is gone at the end in any case."""
+        with subprocess.Popen(
             self.command(verb, *arguments),
             env=self.env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-        )
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_sumerender import screen
 from kubectl_sumerender.errors import clean
-from kubectl_sumerender.following import Changed, Deleted, Event, Listed, Trouble
+from kubectl_sumerender.following import Changed, Deleted, Event, Listed, Listing, Trouble
 from kubectl_sumerender.render import AT_SUME, Render, parse_time
 from kubectl_sumerender.tally import WAITING_FOR_SLOT, Tally, count, pace, superseded
 
@@ -27,6 +27,7 @@ class Board:
         self._lock = threading.Lock()
         self._renders: dict[str, Render] = {}
         self.trouble = ""
+        self.is_whole = False  # every page of the first list is here
 
     def take(self, event: Event) -> Render | None:
         """What has changed, for those who print it."""
@@ -34,7 +35,10 @@ class Board:
         with self._lock:
             self.trouble = event.text if isinstance(event, Trouble) else ""
             match event:
+                case Listing(renders=found) if not self.is_whole:
+                    self._renders |= {render.ref: render for render in found}
                 case Listed(renders=found):
+                    self.is_whole = True
                     self._renders = {render.ref: render for render in found}
                 case Deleted(render=render):
                     self._renders.pop(render.ref, None)
@@ -69,7 +73,7 @@ def picture(board: Board, console: "Console", *, with_namespace: bool) -> "Rende
     bar = Table.grid(expand=True)  # by itself a bar does not end its line
     bar.add_row(ProgressBar(total=max(1, tally.total), completed=tally.ended))
     parts: list[RenderableType] = [
-        _counts(tally),
+        _counts(tally, is_whole=board.is_whole),
         bar,
         Text(f"{rate}{left}", style="dim"),
     ]
@@ -82,7 +86,7 @@ def picture(board: Board, console: "Console", *, with_namespace: bool) -> "Rende
     return Group(*parts)
 
 
-def _counts(tally: Tally) -> "RenderableType":
+def _counts(tally: Tally, *, is_whole: bool) -> "RenderableType":
     from rich.text import Text
 
     text = Text()
@@ -94,7 +98,7 @@ def _counts(tally: Tally) -> "RenderableType":
         (tally.other, "waiting for something else", ""),
     ):
         text.append(f"{number} {words}   ", style=style if number else "dim")
-    return text.append(f"of {tally.total}")
+    return text.append(f"of {tally.total}{'' if is_whole else ' so far'}")
 
 
 def _table(shown: Iterable[Render], now: datetime, with_namespace: bool) -> "RenderableType":

@@ -24,6 +24,13 @@ FORGETFUL_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """One page of a list that goes on: for a first screen that does not wait for all of them."""
+
+    renders: list[Render]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
     """All that there is, now."""
 
@@ -56,7 +63,7 @@ class Trouble:
     text: str
 
 
-Event = Listed | Changed | Deleted | Quiet | Trouble
+Event = Listing | Listed | Changed | Deleted | Quiet | Trouble
 
 
 def follow(api: Api, choice: Choice, *, until_s: float = math.inf) -> Iterator[Event]:
@@ -69,9 +76,9 @@ def follow(api: Api, choice: Choice, *, until_s: float = math.inf) -> Iterator[E
         begun_s = time.monotonic()
         try:
             if not version:
-                found, version = _list(api, choice, until_s)
-                first = False
-                yield Listed(renders=found)
+                for listed, version in _list(api, choice, until_s):
+                    first = first and not version
+                    yield listed
             if time.monotonic() < until_s:
                 for event in _watch(api, choice, version, until_s):
                     version = event if isinstance(event, str) else event.render.resource_version
@@ -111,12 +118,17 @@ class _Outage:
         return pause_s
 
 
-def _list(api: Api, choice: Choice, until_s: float) -> tuple[list[Render], str]:
+def _list(api: Api, choice: Choice, until_s: float) -> Iterator[tuple[Listing | Listed, str]]:
+    """Each page, then all of them with the version from which a watch goes on."""
     answer_s = max(1.0, min(ANSWER_S, until_s - time.monotonic()))
-    found, version = renders.list_renders(
-        api, selector=choice.selector, field_selector=_one_name(choice), answer_s=answer_s
-    )
-    return [render for render in found if _is_meant(render, choice)], version
+    found: list[Render] = []
+    version = ""
+    for page in renders.pages(api, selector=choice.selector, field_selector=_one_name(choice), answer_s=answer_s):
+        fresh = [render for render in map(read_render, page.bodies) if _is_meant(render, choice)]
+        found = fresh if page.fresh else found + fresh
+        version = page.resource_version
+        yield Listing(renders=fresh), ""
+    yield Listed(renders=found), version
 
 
 def _watch(api: Api, choice: Choice, version: str, until_s: float) -> Iterator[Changed | Deleted | str]:

@@ -80,11 +80,13 @@ def wait(connection: Connection, choice: Choice, timeout_s: float | None, output
 
 
 def _wait(api: Any, choice: Choice, seen: _Seen, until_s: float, *, quiet: bool) -> int:
-    from kubectl_sumerender.following import Changed, Deleted, Listed, Trouble, follow
+    from kubectl_sumerender.following import Changed, Deleted, Listed, Listing, Trouble, follow
 
     first, trouble = True, ""
     for event in follow(api, choice, until_s=until_s):
         match event:
+            case Listing():
+                continue
             case Listed(renders=found):
                 _take_all(seen, found, quiet=quiet or first)
                 if first and (not found or not {render.name for render in found} >= set(choice.names)):
