@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from rights import Right, Use, granted, unused, uses
 
 from controlplane import Binaries, ControlPlane, program
 from controlplane.cluster import as_user
 from kube import condition, eventually, is_finished, status
+from rights import Right, Use, granted, unused, uses
 from stack import Stack, scripted
 
 ROOT: Final = Path(__file__).parents[2]
