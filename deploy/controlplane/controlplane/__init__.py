@@ -2,6 +2,7 @@
 
 from controlplane.cluster import ControlPlane
 from controlplane.golang import MissingError
+from controlplane.namespace_controller import NamespaceController
 from controlplane.processes import Child, StartError, free_port
 from controlplane.programs import Binaries, binaries, program
 from controlplane.redis_server import RedisServer
@@ -11,6 +12,7 @@ __all__ = [
     "Child",
     "ControlPlane",
     "MissingError",
+    "NamespaceController",
     "RedisServer",
     "StartError",
     "binaries",
