@@ -2,6 +2,7 @@
 
 from controlplane.cluster import ControlPlane
 from controlplane.golang import MissingError
+from controlplane.namespace_controller import NamespaceController
 from controlplane.node import CommandError, Node
 from controlplane.processes import Child, StartError, free_port
 from controlplane.programs import Binaries, binaries, program
@@ -13,6 +14,7 @@ __all__ = [
     "CommandError",
     "ControlPlane",
     "MissingError",
+    "NamespaceController",
     "Node",
     "RedisServer",
     "StartError",

@@ -3,22 +3,19 @@
 import atexit
 import base64
 import secrets
-import ssl
 import subprocess
-import urllib.request
-from http.client import HTTPException
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
 import yaml
 
+from controlplane.answering import answers
 from controlplane.golang import MissingError
 from controlplane.processes import Child, StartError, free_port, wait_until
 from controlplane.programs import Binaries
 
 READY_S: Final = 60.0
-PROBE_S: Final = 2.0
 KUBECTL_S: Final = 30.0
 PUBLISHED_S: Final = 15.0
 _KUBECONFIG: Final = """\
@@ -55,6 +52,7 @@ class ControlPlane:
         self.ca_file = directory / "certs" / "apiserver.crt"
         self.etcd = Child("etcd", self._etcd_command(), directory / "etcd.log")
         self.apiserver = Child("kube-apiserver", self._apiserver_command(), directory / "kube-apiserver.log")
+        self._companions: list[Child] = []
 
     def __enter__(self) -> "ControlPlane":
         self.start()
@@ -82,10 +80,16 @@ class ControlPlane:
         write_kubeconfig(self.kubeconfig, self.url, self.ca_file, self.token)
 
     def stop(self) -> None:
-        """Down. The API server first: without its etcd it does not end on SIGTERM."""
+        """Down, and who needs it too. The API server before etcd: without its etcd it does not end on SIGTERM."""
         atexit.unregister(self.stop)
+        for companion in self._companions:
+            companion.stop()
         self.apiserver.stop()
         self.etcd.stop()
+
+    def accompanied_by(self, companion: Child) -> None:
+        """A program that makes no sense without this control plane: it ends with it."""
+        self._companions.append(companion)
 
     def start_apiserver(self) -> None:
         """Start the API server, and wait until it is ready."""
@@ -99,16 +103,10 @@ class ControlPlane:
 
     def is_ready(self) -> bool:
         """Whether the API server says so."""
-        if not self.ca_file.exists():
-            return False
-        try:
-            context = ssl.create_default_context(cafile=str(self.ca_file))
-        except OSError:  # the file is being written
-            return False
-        return _answers(f"{self.url}/readyz", {"Authorization": f"Bearer {self.token}"}, context)
+        return answers(f"{self.url}/readyz", {"Authorization": f"Bearer {self.token}"}, self.ca_file)
 
     def _etcd_is_ready(self) -> bool:
-        return _answers(f"http://127.0.0.1:{self._etcd_port}/health", {}, None)
+        return answers(f"http://127.0.0.1:{self._etcd_port}/health", {})
 
     def kubectl(
         self, *arguments: str, stdin: str | None = None, check: bool = True, timeout_s: float = KUBECTL_S
@@ -197,16 +195,6 @@ def write_kubeconfig(target: Path, url: str, ca_file: Path, token: str) -> None:
     text = _KUBECONFIG.format(url=url, ca=_base64(ca_file.read_bytes()), token=token)
     target.write_text(text, encoding="utf-8")
     target.chmod(0o600)
-
-
-def _answers(url: str, headers: dict[str, str], context: ssl.SSLContext | None) -> bool:
-    """Whether a GET gets a 200, past any proxy."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
-    try:
-        with opener.open(urllib.request.Request(url, headers=headers), timeout=PROBE_S) as response:
-            return bool(response.status == 200)
-    except (OSError, HTTPException):
-        return False
 
 
 def _base64(data: bytes) -> str:
