@@ -6,7 +6,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-IMAGE ?= sume-operator:latest
+# As deploy/chart wants it where no value says otherwise.
+IMAGE ?= sume-operator:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' operator/sume_operator/__init__.py)
 
 .PHONY: help
 help: ## Say what there is
