@@ -6,6 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+IMAGE ?= sume-operator:latest
 
 .PHONY: help
 help: ## Say what there is
@@ -31,6 +32,10 @@ demo: install ## Watch a dozen renders end, from nothing (KEEP=1: keep it runnin
 test: install ## Run every test but those that need a whole node
 	@$(BIN)/pytest
 
+.PHONY: test-node
+test-node: install ## Test image and chart on a node of its own, where pods really run (root, on Debian)
+	@$(BIN)/pytest --timeout=1800 tests/node
+
 .PHONY: bench
 bench: install ## Measure: five hundred renders at the limits of a real plan (about a quarter of an hour)
 	@$(BIN)/pytest tests/bench
@@ -41,6 +46,7 @@ lint: install ## Check style, types and layers
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/zizmor --offline --quiet .github/workflows deploy/pipelines/github-actions.yaml
 
 .PHONY: check
 check: lint test ## lint + test: what every commit must pass
@@ -50,10 +56,17 @@ format: install ## Put the code into its one form
 	@$(BIN)/ruff check --quiet --fix .
 	@$(BIN)/ruff format --quiet .
 
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+
+.PHONY: image
+image: ## Build the image with Docker, Podman or Buildah (IMAGE=NAME:TAG PYTHON_IMAGE=BASE SOURCE=URL ARCHIVE=FILE)
+	@$(PYTHON) deploy/image --image "$(IMAGE)" --python-image "$(PYTHON_IMAGE)" --source "$(SOURCE)" $(if $(ARCHIVE),--archive "$(ARCHIVE)")
+
 .PHONY: lock
-lock: install ## Bring requirements.lock up to date with pyproject.toml
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --all-extras \
-		--no-header --no-annotate --upgrade pyproject.toml -o requirements.lock
+lock: install ## Bring the lock files up to date with pyproject.toml
+	@$(COMPILE) --all-extras --upgrade pyproject.toml -o requirements.lock
+	@$(COMPILE) --extra sandbox --extra cli --upgrade -c requirements.lock pyproject.toml -o deploy/image/requirements.lock
+	@echo hatchling | $(COMPILE) --upgrade -c requirements.lock - -o deploy/image/build.lock
 
 .PHONY: clean
 clean: ## Remove what was made here (the cache of built binaries stays: ~/.cache/sume-operator)

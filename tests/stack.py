@@ -80,6 +80,10 @@ class Sandbox:
         """Totals."""
         return dict(self._call("GET", "/stats"))
 
+    def answered(self, operation: str) -> int:
+        """How many requests of one kind it answered with 200."""
+        return int(self.stats()["requests"].get(operation, {}).get("200", 0))
+
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         answer = requests.request(method, f"{self._admin}{path}", json=body, timeout=10)
         assert answer.ok, answer.text

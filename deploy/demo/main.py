@@ -127,8 +127,8 @@ def _follow(watching: Watching, options: Options) -> None:
     screen.say()
     here = Path.cwd()
     shown = samples.folder.relative_to(here) if samples.folder.is_relative_to(here) else samples.folder
-    screen.say(f"$ kubectl apply -f {shown}")
-    watching.kubectl.run("apply", "-f", str(samples.folder))
+    screen.say(f"$ kubectl apply -f {shown}  # the renders of it")
+    watching.kubectl.run("apply", *(part for file in samples.files for part in ("-f", str(file))))
     started_s = time.monotonic()
     screen.say()
     watching.until_ended(options.slowest_s + SPARE_S)

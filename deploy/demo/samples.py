@@ -41,6 +41,7 @@ class Samples:
     """All of them, in the order of their files."""
 
     folder: Path
+    files: tuple[Path, ...]  # those with renders or namespaces: the folder has other samples, too
     namespaces: tuple[Mapping[str, Any], ...]
     renders: tuple[Sample, ...]
 
@@ -54,13 +55,18 @@ def load_samples(folder: Path) -> Samples:
     """The samples of a folder; DemoError names the file that says too little."""
     namespaces: list[Mapping[str, Any]] = []
     renders: list[Sample] = []
+    files: list[Path] = []
     for path in sorted(folder.glob("*.yaml")):
-        for document in yaml.safe_load_all(path.read_text(encoding="utf-8")):
-            if document and document["kind"] == "Namespace":
+        documents = [each for each in yaml.safe_load_all(path.read_text(encoding="utf-8")) if each]
+        if not all(document["kind"] in ("Namespace", "SumeRender") for document in documents):
+            continue
+        files.append(path)
+        for document in documents:
+            if document["kind"] == "Namespace":
                 namespaces.append(document)
-            elif document:
+            else:
                 renders.append(_sample(document, path))
-    samples = Samples(folder=folder, namespaces=tuple(namespaces), renders=tuple(renders))
+    samples = Samples(folder=folder, files=tuple(files), namespaces=tuple(namespaces), renders=tuple(renders))
     strays = [sample for sample in renders if sample.key.namespace not in samples.namespace_names]
     if strays or not renders:
         what = f"no namespace for {strays[0].key}" if strays else "no SumeRender"

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from aiohttp import web
 from pydantic import ValidationError
 
-from sume_sandbox.admin_input import AdminInput, FaultInput, JobInput, JobsInput, KeysInput, complaint
+from sume_sandbox.admin_input import AdminInput, FaultInput, JobInput, JobsInput, KeysInput, LinksInput, complaint
 from sume_sandbox.sandbox import Sandbox
 from sume_sandbox.shape_table import SHAPES
 from sume_sandbox.store import legal_job_id
@@ -47,6 +47,8 @@ class AdminRoutes:
             web.delete("/_sandbox/faults", self.clear_faults),
             web.delete("/_sandbox/faults/{fault_id}", self.remove_fault),
             web.put("/_sandbox/keys", self.replace_keys),
+            web.get("/_sandbox/media", self.list_media),
+            web.put("/_sandbox/links", self.change_links),
             web.post("/_sandbox/reset", self.reset),
         ]
 
@@ -124,6 +126,19 @@ class AdminRoutes:
             raise BadInputError("keys: a key must not be empty")
         self._sandbox.keys.replace(keys if isinstance(keys, dict) else dict.fromkeys(keys))
         return web.json_response({"any_key_accepted": not keys, "keys": self._sandbox.keys.fingerprints})
+
+    async def list_media(self, _: web.Request) -> web.Response:
+        """Who fetched which files, and how."""
+        return web.json_response(self._sandbox.media_log.describe())
+
+    async def change_links(self, request: web.Request) -> web.Response:
+        """How long addresses of files work."""
+        wanted, links = await _read(request, LinksInput), self._sandbox.links
+        if wanted.life_s is not None:
+            links.life_s = wanted.life_s
+        if wanted.expire_all:
+            links.expire_all()
+        return web.json_response({"life_s": links.life_s, "round": links.round})
 
     async def reset(self, _: web.Request) -> web.Response:
         """Back to the start."""

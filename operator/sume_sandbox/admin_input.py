@@ -8,7 +8,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from sume_sandbox.answer import Answer, json_answer, text_answer
 from sume_sandbox.states import meaning
 
-Operation = Literal["submit", "status", "result", "cancel"]
+Operation = Literal["submit", "status", "result", "cancel", "media"]
+
+MAX_MEDIA_BYTES = 256 * 1024**2
+HOW_IT_GOES_WRONG = (
+    *("http_status", "headers", "body", "json_body"),
+    *("delay_s", "trickle_s", "bytes_per_s", "cut_after_bytes", "drop", "drop_after_effect"),
+)
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FRAMING_HEADERS = frozenset({"content-length", "transfer-encoding"})
@@ -81,6 +87,21 @@ class OutputInput(AdminInput):
     kind: str = Field(default="video", min_length=1)
     url: str
     content_type: str | None = None
+    size_bytes: Annotated[int, Field(ge=0)] | None = None  # said as it is, right or wrong
+
+
+class MediaInput(AdminInput):
+    """The files of a job, as they are from now on. Another revision: other bytes, and another ETag."""
+
+    size_bytes: Annotated[int, Field(ge=0, le=MAX_MEDIA_BYTES)] | None = None
+    revision: int = 0
+
+
+class LinksInput(AdminInput):
+    """How long the addresses given out from now on work, and whether the earlier ones still do."""
+
+    life_s: Seconds | None = None
+    expire_all: bool = False
 
 
 class ErrorInput(AdminInput):
@@ -96,6 +117,7 @@ class JobInput(AdminInput):
 
     script: list[ScriptEntry] = []
     outputs: list[OutputInput] | None = None
+    media: MediaInput | None = None
     error: ErrorInput | None = None
     cancelable: bool | None = None
     shape: int | None = None
@@ -121,6 +143,8 @@ class FaultInput(AdminInput):
     json_body: Any = Field(default=None, alias="json")
     delay_s: Seconds = 0.0
     trickle_s: Seconds = 0.0
+    bytes_per_s: Annotated[float, Field(gt=0)] | None = None
+    cut_after_bytes: Annotated[int, Field(ge=0)] | None = None
     drop: bool = False
     drop_after_effect: bool = False
     after_effect: bool = False  # the replacing answer is given only after the work was done
@@ -129,8 +153,7 @@ class FaultInput(AdminInput):
     def _does_something(self) -> "FaultInput":
         if self.given("body") and self.given("json_body"):
             raise ValueError("`body` and `json` exclude each other")
-        how = ("http_status", "headers", "body", "json_body", "delay_s", "trickle_s", "drop", "drop_after_effect")
-        if not self.given(*how):
+        if not self.given(*HOW_IT_GOES_WRONG):
             raise ValueError("a fault needs one of http_status, headers, body, json, delay_s, trickle_s, drop, ...")
         return self
 

@@ -15,8 +15,15 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
     delay_s: float = 0.0  # before anything is sent; the work is done by then
     trickle_s: float = 0.0  # between two bytes of the body
+    bytes_per_s: float = 0.0  # of the body; 0: as fast as they go
+    cut_after_bytes: int | None = None  # of the body; then the connection is closed
     drop: bool = False  # the connection is closed instead
     job_id: str | None = None  # of the job that a submission made or found
+
+    @property
+    def is_sent_at_once(self) -> bool:
+        """Whether nothing about its sending is out of the ordinary."""
+        return not self.trickle_s and not self.bytes_per_s and self.cut_after_bytes is None
 
 
 def json_answer(http_status: int, body: Any, headers: Mapping[str, str] | None = None) -> Answer:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from sume_sandbox.admin_input import MAX_MEDIA_BYTES
 from sume_sandbox.config import SandboxConfig
 from sume_sandbox.server import run
 
@@ -32,6 +33,7 @@ def _option(flag: str, **attributes: Any) -> Callable[[AnyCallable], AnyCallable
 
 
 _SECONDS = click.FloatRange(min=0)
+_FILE = click.Path(dir_okay=False)
 
 
 @click.command("sandbox")
@@ -47,6 +49,12 @@ _SECONDS = click.FloatRange(min=0)
 @_option("--cancel-running/--no-cancel-running", help="Whether a job that runs can be canceled.")
 @_option("--seed", type=int, help="Chooses other jobs that fail, and other ids.")
 @_option("--api-keys", default="", help="Accepted keys, separated by commas; none: every key.")
+@_option("--media-url", help="Where the addresses of outputs point. The files are served under /artifacts.")
+@_option("--media-bytes", type=click.IntRange(0, MAX_MEDIA_BYTES), help="Size of each output.")
+@_option("--link-life-s", type=_SECONDS, help="Seconds for which a signed address of an output works.")
+@_option("--tls-port", type=_Port(1, 65535), help="Port for TLS, if there is a certificate.")
+@_option("--tls-cert", type=_FILE, help="PEM file with a certificate (and its key, or see --tls-key).")
+@_option("--tls-key", type=_FILE, help="PEM file with the key of the certificate.")
 @_option("--log-requests/--no-log-requests", help="One JSON line per request, without keys.")
 def sandbox(api_keys: str, **options: Any) -> None:
     """A simulated Sume over real HTTP. It makes no videos, and costs nothing."""

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from sume_sandbox.outputs import MEDIA_BASE
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxConfig:
@@ -20,3 +22,9 @@ class SandboxConfig:
     seed: int = 0  # other seeds: other job ids for the same Idempotency-Key, other jobs that fail
     api_keys: frozenset[str] = field(default=frozenset(), repr=False)  # empty: any key is good, but there must be one
     log_requests: bool = False
+    media_url: str = MEDIA_BASE  # where the addresses of outputs point; the sandbox serves them under /artifacts
+    media_bytes: int = 64 * 1024  # the size of each file
+    link_life_s: float = 3600.0  # of a signed address
+    tls_port: int = 8443  # the same over TLS, where there is a certificate: outputs have https addresses only
+    tls_cert: str = ""  # PEM files
+    tls_key: str = ""

@@ -2,11 +2,12 @@
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sume_sandbox import errors
+from sume_sandbox import errors, links
+from sume_sandbox.admin_input import MediaInput
 from sume_sandbox.answer import Answer, json_answer
 from sume_sandbox.budget import ReadBudget
 from sume_sandbox.clock import Clock
@@ -14,11 +15,11 @@ from sume_sandbox.config import SandboxConfig
 from sume_sandbox.fates import Refusal, refusal_of
 from sume_sandbox.job import Job
 from sume_sandbox.keys import Caller
+from sume_sandbox.links import Links
+from sume_sandbox.media import MediaFile, media_answer
 from sume_sandbox.shapes import ResultFacts, StatusFacts, cancel_body, result_body, status_body, submit_body
 from sume_sandbox.states import JobState
 from sume_sandbox.store import CancelOutcome, JobStore, Submission
-
-LINK_LIFE_S = 3600  # of a signed media address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +34,13 @@ class SubmitCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contract:
-    """The four operations. Any accepted key may look at any job, so that a key can be replaced while jobs run."""
+    """The operations. Any accepted key may look at any job, so that a key can be replaced while jobs run."""
 
     config: SandboxConfig
     clock: Clock
     store: JobStore
     budget: ReadBudget
+    links: Links
 
     def status(self, caller: Caller, job_id: str) -> Answer:
         """`GET /jobs/{id}/status`."""
@@ -61,6 +63,28 @@ class Contract:
                 return errors.generation_already_started()
             case CancelOutcome.ENDED:
                 return errors.job_not_cancelable()
+
+    def media(self, job_id: str, name: str, query: Mapping[str, str], wanted: slice, if_range: str | None) -> Answer:
+        """A file that a job made, or a part of it. Where the job's shape signs addresses, only by a good one."""
+        now_s = self.clock.now_s()
+        job = self.store.find(job_id, now_s)
+        if job is None or job.state_at(now_s) is not JobState.COMPLETED:
+            return errors.no_such_file()
+        output = next((output for output in job.outputs if output.file_name == name), None)
+        if output is None or job.fate.result_gone:
+            return errors.no_such_file()
+        if job.shape.signed and not links.is_good(output.url, query, now_s, self.links.round):
+            return errors.link_expired()
+        media = job.script.media or MediaInput()
+        size_bytes = self.config.media_bytes if media.size_bytes is None else media.size_bytes
+        file = MediaFile(
+            job_id=job_id,
+            name=name,
+            size_bytes=size_bytes,
+            revision=media.revision,
+            content_type=output.content_type,
+        )
+        return media_answer(file, wanted, if_range)
 
     def submit(self, caller: Caller, call: SubmitCall) -> Answer:
         """`POST /video-router/generate` and its like. A replayed key is good even where a new job would be refused."""
@@ -134,7 +158,12 @@ class Contract:
             return errors.job_not_completed(state)
         if job.fate.result_gone:
             return errors.result_gone()
-        facts = ResultFacts(job_id=job.job_id, outputs=job.outputs, expires_at_s=int(now_s) + LINK_LIFE_S)
+        facts = ResultFacts(
+            job_id=job.job_id,
+            outputs=job.outputs,
+            expires_at_s=int(now_s + self.links.life_s),
+            link_round=self.links.round,
+        )
         return json_answer(200, result_body(facts, job.shape))
 
 

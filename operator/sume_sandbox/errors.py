@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sume_sandbox import digest
-from sume_sandbox.answer import Answer, json_answer
+from sume_sandbox.answer import Answer, json_answer, text_answer
 from sume_sandbox.states import JobState
 
 _traces = itertools.count(1)
@@ -59,6 +59,16 @@ def job_not_completed(state: JobState | None) -> Answer:
 def result_gone() -> Answer:
     """The job completed, but its result is no longer kept."""
     return _error(410, "result_expired", "The result of this job is no longer kept.")
+
+
+def no_such_file() -> Answer:
+    """A file that no completed job made, as a file store says it."""
+    return text_answer(404, "There is no such file.")
+
+
+def link_expired() -> Answer:
+    """The address of a file is not signed, not for this file, or too old; as a file store says it."""
+    return text_answer(403, "The address has expired, or its signature is wrong.")
 
 
 def generation_already_started() -> Answer:

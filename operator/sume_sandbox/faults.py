@@ -46,6 +46,8 @@ class Fault:
             answer,
             delay_s=answer.delay_s + rule.delay_s,
             trickle_s=rule.trickle_s,
+            bytes_per_s=rule.bytes_per_s or 0.0,
+            cut_after_bytes=rule.cut_after_bytes,
             drop=answer.drop or rule.drop or rule.drop_after_effect,
         )
 

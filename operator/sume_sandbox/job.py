@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sume_sandbox.admin_input import JobInput, ScriptEntry
 from sume_sandbox.fates import Fate
 from sume_sandbox.lanes import Timing
-from sume_sandbox.outputs import JobError, Output, made_by, why_failed
+from sume_sandbox.outputs import MEDIA_BASE, JobError, Output, made_by, why_failed
 from sume_sandbox.shape_table import SHAPES, Shape, shape_of
 from sume_sandbox.states import JobState, meaning
 
@@ -24,6 +24,7 @@ class Job:
     workspace: str | None = None  # None: nobody submitted it, and it takes no slot
     idempotency_key: str | None = None
     canceled: bool = False
+    media_url: str = MEDIA_BASE  # where its files are
     script: JobInput = NO_SCRIPT
     entries_given: int = 0
 
@@ -68,8 +69,8 @@ class Job:
     def outputs(self) -> tuple[Output, ...]:
         """What it makes."""
         if self.script.outputs is None:
-            return made_by(self.job_id, self.fate)
-        return tuple(Output(kind=o.kind, url=o.url, content_type=o.content_type) for o in self.script.outputs)
+            return made_by(self.job_id, self.fate, self.media_url)
+        return tuple(Output(**output.model_dump()) for output in self.script.outputs)
 
     @property
     def error(self) -> JobError:

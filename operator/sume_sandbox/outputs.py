@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sume_sandbox.fates import Fate
 
-# `.example` never resolves (RFC 2606): nobody is led to a real host by an invented address.
+# The default: `.example` never resolves (RFC 2606), so nobody is led to a real host by an invented address.
 MEDIA_BASE = "https://media.sandbox.sume.example/artifacts"
 API_BASE = "https://api.sandbox.sume.example/v1"
 
@@ -16,6 +16,12 @@ class Output:
     kind: str
     url: str
     content_type: str | None = None
+    size_bytes: int | None = None  # None: not told
+
+    @property
+    def file_name(self) -> str:
+        """The last part of its address."""
+        return self.url.partition("?")[0].rpartition("/")[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +41,12 @@ CONTENT_POLICY_REJECTED = JobError(
 _TYPES = {"video": ("mp4", "video/mp4"), "image": ("png", "image/png"), "audio": ("mp3", "audio/mpeg")}
 
 
-def made_by(job_id: str, fate: Fate) -> tuple[Output, ...]:
+def made_by(job_id: str, fate: Fate, media_url: str = MEDIA_BASE) -> tuple[Output, ...]:
     """The outputs of a job: one, or several (a video with poster and sound, or three images)."""
     kinds: tuple[str, ...] = (fate.kind,)
     if fate.several:
         kinds = ("image",) * 3 if fate.kind == "image" else ("video", "image", "audio")
-    return tuple(_output(job_id, number, kind) for number, kind in enumerate(kinds, start=1))
+    return tuple(_output(f"{media_url}/{job_id}", number, kind) for number, kind in enumerate(kinds, start=1))
 
 
 def why_failed(fate: Fate) -> JobError:
@@ -48,6 +54,6 @@ def why_failed(fate: Fate) -> JobError:
     return CONTENT_POLICY_REJECTED if fate.by_policy else GENERATION_FAILED
 
 
-def _output(job_id: str, number: int, kind: str) -> Output:
+def _output(folder_url: str, number: int, kind: str) -> Output:
     suffix, content_type = _TYPES[kind]
-    return Output(kind=kind, url=f"{MEDIA_BASE}/{job_id}/{number}.{suffix}", content_type=content_type)
+    return Output(kind=kind, url=f"{folder_url}/{number}.{suffix}", content_type=content_type)

@@ -6,6 +6,8 @@ from sume_sandbox.config import SandboxConfig
 from sume_sandbox.contract import Contract
 from sume_sandbox.faults import Faults
 from sume_sandbox.keys import Keys
+from sume_sandbox.links import Links
+from sume_sandbox.media_log import MediaLog
 from sume_sandbox.observations import Observations
 from sume_sandbox.store import JobStore
 
@@ -24,9 +26,12 @@ class Sandbox:
         self.faults = Faults()
         self.observations = Observations(self.clock)
         self.store = JobStore(self.config)
+        self.links = Links(self.config.link_life_s)
+        self.media_log = MediaLog()
         self.contract = Contract(
             config=self.config,
             clock=self.clock,
             store=self.store,
             budget=ReadBudget(self.config.reads_per_minute),
+            links=self.links,
         )

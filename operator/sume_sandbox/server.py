@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import signal
+import ssl
 import sys
 from collections.abc import Callable
 
@@ -11,6 +12,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from sume_sandbox.admin import AdminRoutes, refuse_bad_input
 from sume_sandbox.config import SandboxConfig
+from sume_sandbox.media_routes import MediaRoutes
 from sume_sandbox.routes import ContractRoutes
 from sume_sandbox.sandbox import Sandbox
 
@@ -41,6 +43,9 @@ async def serve(
     try:
         site = web.TCPSite(runner, config.host, config.port, backlog=1024)
         await site.start()
+        if config.tls_cert:
+            secured = web.TCPSite(runner, config.host, config.tls_port, backlog=1024, ssl_context=_tls(config))
+            await secured.start()
         (on_listening or _announce)(_base_url(config.host, runner.addresses[0][1]))
         await stop.wait()
     finally:
@@ -52,6 +57,7 @@ def application(sandbox: Sandbox) -> web.Application:
     app = web.Application(middlewares=[refuse_bad_input], client_max_size=MAX_BODY_BYTES)
     app.add_routes([web.get("/healthz", _healthy), web.get("/readyz", _healthy)])
     app.add_routes(ContractRoutes(sandbox).table())
+    app.add_routes(MediaRoutes(sandbox).table())
     app.add_routes(AdminRoutes(sandbox).table())
     return app
 
@@ -70,6 +76,17 @@ async def _healthy(_: web.Request) -> web.Response:
 
 def _base_url(host: str, port: int) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/v1"
+
+
+def _tls(config: SandboxConfig) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(config.tls_cert, config.tls_key or None)
+    except OSError as error:
+        raise OSError(
+            f"no TLS with certificate {config.tls_cert} and key {config.tls_key or 'in it'}: {error}"
+        ) from error
+    return context
 
 
 def _announce(base_url: str) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sume_sandbox import digest
+from sume_sandbox import digest, links
 from sume_sandbox.outputs import API_BASE, CONTENT_POLICY_REJECTED, JobError, Output
 from sume_sandbox.shape_table import Shape
 from sume_sandbox.states import CONTENT_POLICY_WORD, SYNONYMS, JobState
@@ -35,6 +35,7 @@ class ResultFacts:
     job_id: str
     outputs: tuple[Output, ...]
     expires_at_s: int  # epoch; said where the shape signs
+    link_round: int = 0  # of the signatures
 
 
 def status_body(facts: StatusFacts, shape: Shape) -> Body:
@@ -180,6 +181,8 @@ def _artifact(output: Output, facts: ResultFacts, shape: Shape) -> Body:
         artifact[shape.kind_key] = output.kind
     if output.content_type is not None:
         artifact["content_type"] = output.content_type
+    if output.size_bytes is not None:
+        artifact["size_bytes"] = output.size_bytes
     if shape.signed:
         artifact["expires_at"] = datetime.fromtimestamp(facts.expires_at_s, UTC).isoformat()
     return artifact
@@ -188,8 +191,7 @@ def _artifact(output: Output, facts: ResultFacts, shape: Shape) -> Body:
 def _address(output: Output, facts: ResultFacts, shape: Shape) -> str:
     if not shape.signed or "?" in output.url:
         return output.url
-    signature = digest.fingerprint(f"{output.url} until {facts.expires_at_s}")
-    return f"{output.url}?X-Sume-Expires={facts.expires_at_s}&X-Sume-Signature={signature}"
+    return links.signed(output.url, facts.expires_at_s, facts.link_round)
 
 
 def _enveloped(payload: Body, job_id: str, shape: Shape) -> Body:

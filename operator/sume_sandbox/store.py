@@ -107,6 +107,7 @@ class JobStore:
             model=submission.model,
             workspace=submission.workspace,
             idempotency_key=submission.idempotency_key,
+            media_url=self._config.media_url,
         )
         self._jobs[job_id] = job
         self.submitted += 1
@@ -138,7 +139,8 @@ class JobStore:
     def _adopted(self, job_id: str, now_s: float) -> Job:
         fate = fate_of(job_id, seed=self._config.seed, failing_share=self._config.failing_share)
         timing = Timing(ready_at_s=now_s, process_s=self._config.process_s * fate.slowness, started_at_s=now_s)
-        return Job(job_id=job_id, fate=fate, timing=timing, created_at_s=now_s)
+        media_url = self._config.media_url
+        return Job(job_id=job_id, fate=fate, timing=timing, created_at_s=now_s, media_url=media_url)
 
     def _id_for(self, submission: Submission) -> str:
         """The same for the same key, so a sandbox that was restarted still knows which job a key stands for."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from controlplane import Child, ControlPlane
-from kube import Kube, eventually, status
+from kube import Kube, eventually
 from stack import Stack
 
 RENDERS: Final = 10_000
@@ -29,7 +29,7 @@ def test_ten_thousand_renders_fit_into_the_limits(
     stack.start_sandbox("--process-s", "7200", "--next-poll-s", "600")
     controller = stack.start("controller", ready=False, **usual)
     poller = stack.start("poller", **usual)
-    eventually(lambda: _are_looked_at(stack.kube, namespace), within_s=1200, every_s=10, what="all looked at")
+    eventually(lambda: stack.sandbox.answered("status") >= RENDERS, within_s=1200, every_s=5, what="all looked at")
     peaks_mib = {"controller": _peak_mib(controller), "poller": _peak_mib(poller)}
     # As after an upgrade: the watch begins with all of them, each with a status, and the sweep lists them.
     controller.stop()
@@ -48,11 +48,6 @@ def _make(cluster: ControlPlane, namespace: str, share: int) -> None:
     kube = Kube(cluster)
     for number in range(share, RENDERS, MAKERS):
         kube.create(namespace, f"r-{number:05}", {"jobID": f"job_{number:05}"})
-
-
-def _are_looked_at(kube: Kube, namespace: str) -> bool:
-    renders = kube.all_in([namespace])
-    return len(renders) == RENDERS and all(status(render).get("state") == "Processing" for render in renders)
 
 
 def _peak_mib(child: Child) -> float:

@@ -14,7 +14,16 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from controlplane import Binaries, Child, ControlPlane, MissingError, RedisServer, StartError, binaries
+from controlplane import (
+    Binaries,
+    Child,
+    ControlPlane,
+    MissingError,
+    NamespaceController,
+    RedisServer,
+    StartError,
+    binaries,
+)
 from controlplane.cluster import as_user
 from controlplane.golang import cache_folder
 from controlplane.programs import kubernetes_version
@@ -69,6 +78,19 @@ def test_a_hung_api_server_goes_on(own: ControlPlane) -> None:
     assert not own.is_ready()
     own.apiserver.resume()
     eventually(own.is_ready, within_s=10)
+
+
+def test_a_deleted_namespace_goes_where_its_controller_runs(own: ControlPlane) -> None:
+    own.kubectl("create", "namespace", "doomed")
+    own.kubectl("create", "configmap", "inside", "--namespace=doomed")
+    own.kubectl("delete", "namespace", "doomed", "--wait=false")
+    assert own.kubectl("get", "namespace", "doomed", "-o", "jsonpath={.status.phase}").stdout == "Terminating"
+    controller = NamespaceController(own)
+    controller.start()
+    eventually(lambda: own.kubectl("get", "namespace", "doomed", check=False).returncode, within_s=30, every_s=0.5)
+    own.stop()
+    assert controller.process.exit_code is not None
+    own.start()
 
 
 def test_it_stops_although_etcd_is_gone(own: ControlPlane) -> None:

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import yaml
 
 from controlplane import Binaries, ControlPlane
 from kube import condition, eventually, is_finished, status
+from slow_line import SlowLine
 from stack import BIN, Stack, scripted
 from sume_operator.adapters.cluster import Cluster, load_configuration
 from sume_operator.core.render import FINALIZER, parse_render
@@ -207,6 +209,37 @@ def test_a_deletion_that_nobody_works_on_is_freed(stack: Stack, monkeypatch: pyt
     finally:
         rescue.stop()
     assert [event["reason"] for event in stack.kube.events(namespace, "one")] == ["CancelAbandoned"]
+
+
+def test_many_deletions_are_freed_side_by_side(
+    stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figures: Callable[[str], None]
+) -> None:
+    """A deleted namespace makes hundreds late at once, and the API server may be far away."""
+    namespace, count, delay_s = stack.namespaces[0], 24, 0.1
+    renders = []
+    for number in range(count):
+        stack.kube.create(
+            namespace, f"r-{number}", {"jobID": "job", "deletionPolicy": "Cancel"}, finalizers=[FINALIZER]
+        )
+        stack.kube.delete(namespace, f"r-{number}")
+        renders.append(parse_render(stack.kube.get(namespace, f"r-{number}")))
+    with SlowLine(int(stack.control_plane.url.rpartition(":")[2]), delay_s) as line:
+        far = stack.control_plane.kubeconfig.read_text().replace(stack.control_plane.url, line.url)
+        (tmp_path / "far").write_text(far)
+        monkeypatch.setenv("KUBECONFIG", str(tmp_path / "far"))
+        cluster, metrics = Cluster(load_configuration(8), timeout_s=5), ControllerMetrics()
+        rescue = Rescue(cluster, Announcer(cluster, "test", "test-1"), metrics, lambda: datetime.now(UTC), patience_s=0)
+        for render in renders:
+            rescue.saw(render)
+        since_s = time.monotonic()
+        rescue.start()
+        try:
+            eventually(lambda: not stack.kube.all_in([namespace]), within_s=30)
+        finally:
+            rescue.stop()
+    took_s, one_by_one_s = time.monotonic() - since_s, 3 * delay_s * count
+    figures(f"rescue of {count} over a line of {delay_s:g} s: {took_s:.1f} s, one by one {one_by_one_s:.1f} s")
+    assert took_s < one_by_one_s
 
 
 def test_a_poller_that_no_controller_helps(stack: Stack) -> None:

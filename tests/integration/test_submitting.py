@@ -99,6 +99,27 @@ def test_killed_at_each_step_around_the_post(stack: Stack) -> None:
     eventually(lambda: sum(stack.client.zcard(key) for key in slots) == 0, within_s=20)
 
 
+def test_a_crash_past_the_intent_is_told_once(stack: Stack) -> None:
+    """Whoever comes next knows only that Sume may have been asked; it says so before it asks, and never again."""
+    namespace = _start(stack, pollers=0)
+    stack.kube.create(namespace, "one", {"request": REQUEST})
+
+    def told() -> list[str]:
+        reasons = [event["reason"] for event in stack.kube.events(namespace, "one")]
+        return [reason for reason in reasons if reason.startswith(("Submission", "RenderSubmitted"))]
+
+    for crash, expected in enumerate(([], ["SubmissionOutcomeUnknown"])):
+        doomed = stack.start("poller", f"doomed-{crash}", ready=False, SUME_FAILPOINT=Failpoint.AFTER_INTENT.value)
+        assert doomed.wait(timeout_s=20) == -signal.SIGKILL
+        assert told() == expected
+    stack.start("poller", "healthy", ready=False)
+    render = _ended(stack, namespace, "one", within_s=20)
+    assert condition(render, "Submitted") == ("True", "Created")
+    assert status(render)["submission"]["attempts"] == 3
+    assert sorted(told()) == ["RenderSubmitted", "SubmissionOutcomeUnknown"]
+    assert _jobs_made(stack) == 1
+
+
 @pytest.mark.parametrize(
     "fault",
     [{"drop_after_effect": True}, {"http_status": 502, "after_effect": True, "body": "<html>"}, {"delay_s": 3.0}],

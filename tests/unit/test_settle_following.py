@@ -8,6 +8,7 @@ from builders import (
     CANCELED,
     COMPLETED,
     FAILED,
+    JOB,
     NOW,
     ONE_VIDEO,
     PACE,
@@ -28,7 +29,9 @@ from builders import (
     running,
 )
 from sume_operator.core.job import (
+    Cancel,
     CancelAccepted,
+    Check,
     JobError,
     JobStatus,
     JobUnknown,
@@ -39,7 +42,15 @@ from sume_operator.core.job import (
 from sume_operator.core.noting import noted
 from sume_operator.core.render import Render
 from sume_operator.core.status import Cancellation
-from sume_operator.core.step import NEVER_ASKED, OBSERVED, SUBMISSIONS_DISABLED, SUSPENDED, WRONG_ENDPOINT, Note
+from sume_operator.core.step import (
+    NEVER_ASKED,
+    OBSERVED,
+    SUBMISSIONS_DISABLED,
+    SUSPENDED,
+    WRONG_ENDPOINT,
+    Note,
+    next_step,
+)
 from sume_operator.core.verdict import Again, AtOnce, Never, Verdict
 
 # --- words ---
@@ -424,3 +435,17 @@ def test_a_poll_request_is_echoed_by_any_look() -> None:
 def test_deletion_under_way_is_no_state() -> None:
     render = checked(leaving(running(deletion_policy="Cancel")), RUNNING, at(5)).render
     assert (render.status.state, render.status.observed_generation) == ("Processing", 2)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [edited(running(), cancel=True), leaving(running(deletion_policy="Cancel"))],
+    ids=["canceled", "deleted"],
+)
+def test_a_cancel_follows_at_once_where_the_last_look_had_failed(wanted: Render) -> None:
+    """After trouble the job is looked at first; if it still runs, its cancel waits for no further delay."""
+    troubled = checked(wanted, Unavailable(detail="HTTP 500")).render
+    assert next_step(troubled, at(5), TERMS) == Check(job_id=JOB)
+    verdict = checked(troubled, RUNNING, at(5))
+    assert verdict.next == AtOnce()
+    assert next_step(verdict.render, at(5), TERMS) == Cancel(job_id=JOB)

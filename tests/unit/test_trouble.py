@@ -9,6 +9,7 @@ from builders import (
     PACE,
     RUNNING,
     TERMS,
+    asked,
     at,
     canceled,
     checked,
@@ -16,7 +17,9 @@ from builders import (
     collecting,
     delay_of,
     following,
+    leaving,
     reason,
+    unanswered,
 )
 from builders import running as running_render
 from sume_operator.core.job import (
@@ -115,6 +118,18 @@ def test_trouble_in_a_row_is_looked_at_later_and_later(reply: Reply) -> None:
     answered = checked(render, RUNNING)
     assert answered.render.status.polling.failures == 0
     assert delay_of(answered) < 16
+
+
+def test_while_a_deletion_waits_trouble_is_no_reason_to_wait_for_long() -> None:
+    """It waits 50 s at most, and each try may be the one that cancels; but where Sume says how long, that counts."""
+    render = leaving(running_render(deletion_policy="Cancel"))
+    for _ in range(6):
+        verdict = canceled(render, Unavailable(detail="x"))
+        render = verdict.render
+        assert 10 <= delay_of(verdict) <= 10.5
+    assert delay_of(canceled(render, Unavailable(detail="x", retry_after_s=20))) >= 20
+    lost = leaving(unanswered())
+    assert 10 <= delay_of(asked(lost, Unavailable(detail="x"))) <= 10.5
 
 
 def test_an_answer_ends_the_trouble() -> None:

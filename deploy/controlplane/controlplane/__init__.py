@@ -1,7 +1,9 @@
-"""A Kubernetes control plane and a Redis of one's own, on 127.0.0.1: for tests, the demo and the benchmarks."""
+"""A Kubernetes and a Redis of one's own, for tests, the demo and the benchmarks: a control plane, or a whole node."""
 
 from controlplane.cluster import ControlPlane
 from controlplane.golang import MissingError
+from controlplane.namespace_controller import NamespaceController
+from controlplane.node import CommandError, Node
 from controlplane.processes import Child, StartError, free_port
 from controlplane.programs import Binaries, binaries, program
 from controlplane.redis_server import RedisServer
@@ -9,8 +11,11 @@ from controlplane.redis_server import RedisServer
 __all__ = [
     "Binaries",
     "Child",
+    "CommandError",
     "ControlPlane",
     "MissingError",
+    "NamespaceController",
+    "Node",
     "RedisServer",
     "StartError",
     "binaries",

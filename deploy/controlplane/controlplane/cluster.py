@@ -3,22 +3,19 @@
 import atexit
 import base64
 import secrets
-import ssl
 import subprocess
-import urllib.request
-from http.client import HTTPException
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
 import yaml
 
+from controlplane.answering import answers
 from controlplane.golang import MissingError
 from controlplane.processes import Child, StartError, free_port, wait_until
 from controlplane.programs import Binaries
 
 READY_S: Final = 60.0
-PROBE_S: Final = 2.0
 KUBECTL_S: Final = 30.0
 PUBLISHED_S: Final = 15.0
 _KUBECONFIG: Final = """\
@@ -29,21 +26,33 @@ contexts: [{{name: embedded, context: {{cluster: embedded, user: admin}}}}]
 clusters: [{{name: embedded, cluster: {{server: "{url}", certificate-authority-data: "{ca}"}}}}]
 users: [{{name: admin, user: {{token: "{token}"}}}}]
 """
+_AUDIT_POLICY: Final = """\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules: [{level: Metadata}]
+"""
 
 
 class ControlPlane:
-    """A control plane in `directory`, with RBAC on and one administrator. Ports stay the same over restarts."""
+    """A control plane in `directory`, with RBAC on and one administrator. Ports stay the same over restarts.
 
-    def __init__(self, directory: Path, programs: Binaries) -> None:
+    `audited`: each call is a JSON line in `audit_log`, with who made it and how it was answered.
+    """
+
+    def __init__(self, directory: Path, programs: Binaries, *, audited: bool = False) -> None:
         self.directory = directory
         self.kubeconfig = directory / "kubeconfig"
         self.token = secrets.token_hex(16)
         self._programs = programs
         self._etcd_port, self._peer_port, self._port = free_port(), free_port(), free_port()
         self.url = f"https://127.0.0.1:{self._port}"
+        self.audit_log = directory / "audit.log"
+        self._audited = audited
         self.ca_file = directory / "certs" / "apiserver.crt"
         self.etcd = Child("etcd", self._etcd_command(), directory / "etcd.log")
         self.apiserver = Child("kube-apiserver", self._apiserver_command(), directory / "kube-apiserver.log")
+        self._companions: list[Child] = []
 
     def __enter__(self) -> "ControlPlane":
         self.start()
@@ -57,7 +66,9 @@ class ControlPlane:
     def start(self) -> None:
         """Up and ready, with the kubeconfig written."""
         atexit.register(self.stop)
-        self._write_keys()
+        write_keys(self.directory, self.token)
+        if self._audited:
+            (self.directory / "audit.yaml").write_text(_AUDIT_POLICY, encoding="utf-8")
         try:
             self.etcd.start()
             # Waited for by itself: the API server would only say, much later, that it found no etcd.
@@ -66,15 +77,19 @@ class ControlPlane:
         except BaseException:
             self.stop()
             raise
-        ca = self.ca_file.read_bytes()
-        self.kubeconfig.write_text(_KUBECONFIG.format(url=self.url, ca=_base64(ca), token=self.token), encoding="utf-8")
-        self.kubeconfig.chmod(0o600)
+        write_kubeconfig(self.kubeconfig, self.url, self.ca_file, self.token)
 
     def stop(self) -> None:
-        """Down. The API server first: without its etcd it does not end on SIGTERM."""
+        """Down, and who needs it too. The API server before etcd: without its etcd it does not end on SIGTERM."""
         atexit.unregister(self.stop)
+        for companion in self._companions:
+            companion.stop()
         self.apiserver.stop()
         self.etcd.stop()
+
+    def accompanied_by(self, companion: Child) -> None:
+        """A program that makes no sense without this control plane: it ends with it."""
+        self._companions.append(companion)
 
     def start_apiserver(self) -> None:
         """Start the API server, and wait until it is ready."""
@@ -88,16 +103,10 @@ class ControlPlane:
 
     def is_ready(self) -> bool:
         """Whether the API server says so."""
-        if not self.ca_file.exists():
-            return False
-        try:
-            context = ssl.create_default_context(cafile=str(self.ca_file))
-        except OSError:  # the file is being written
-            return False
-        return _answers(f"{self.url}/readyz", {"Authorization": f"Bearer {self.token}"}, context)
+        return answers(f"{self.url}/readyz", {"Authorization": f"Bearer {self.token}"}, self.ca_file)
 
     def _etcd_is_ready(self) -> bool:
-        return _answers(f"http://127.0.0.1:{self._etcd_port}/health", {}, None)
+        return answers(f"http://127.0.0.1:{self._etcd_port}/health", {})
 
     def kubectl(
         self, *arguments: str, stdin: str | None = None, check: bool = True, timeout_s: float = KUBECTL_S
@@ -124,16 +133,6 @@ class ControlPlane:
         if not wait_until(lambda: not self.kubectl("explain", plural, check=False).returncode, timeout_s=PUBLISHED_S):
             raise StartError(f"{plural} did not appear in the API server's OpenAPI within {PUBLISHED_S:.0f} s")
 
-    def _write_keys(self) -> None:
-        self.directory.mkdir(parents=True, exist_ok=True)
-        try:
-            subprocess.run(
-                ["openssl", "genrsa", "-out", str(self.directory / "sa.key"), "2048"], check=True, capture_output=True
-            )
-        except FileNotFoundError:
-            raise MissingError("openssl is needed on PATH (it makes the API server's key)") from None
-        (self.directory / "tokens.csv").write_text(f'{self.token},admin,admin,"system:masters"\n', encoding="utf-8")
-
     def _etcd_command(self) -> list[str | Path]:
         client, peer = f"http://127.0.0.1:{self._etcd_port}", f"http://127.0.0.1:{self._peer_port}"
         return [
@@ -149,42 +148,63 @@ class ControlPlane:
         ]
 
     def _apiserver_command(self) -> list[str | Path]:
-        key = self.directory / "sa.key"
         return [
             self._programs.kube_apiserver,
+            *apiserver_options(self.directory),
             f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
             "--bind-address=127.0.0.1",
             f"--secure-port={self._port}",
-            f"--cert-dir={self.directory / 'certs'}",
-            "--service-account-issuer=https://kubernetes.default.svc",
-            f"--service-account-key-file={key}",
-            f"--service-account-signing-key-file={key}",
-            f"--token-auth-file={self.directory / 'tokens.csv'}",
-            "--authorization-mode=RBAC",
-            "--service-cluster-ip-range=10.96.0.0/16",
             "--advertise-address=127.0.0.1",
             "--endpoint-reconciler-type=none",
             "--disable-admission-plugins=ServiceAccount",
+            *(self._audit_options() if self._audited else ()),
         ]
 
+    def _audit_options(self) -> list[str]:
+        return [f"--audit-policy-file={self.directory / 'audit.yaml'}", f"--audit-log-path={self.audit_log}"]
 
-def _answers(url: str, headers: dict[str, str], context: ssl.SSLContext | None) -> bool:
-    """Whether a GET gets a 200, past any proxy."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
+
+def apiserver_options(directory: Path) -> list[str]:
+    """The options of every API server of ours: its keys and users in `directory`, RBAC on."""
+    key = directory / "sa.key"
+    return [
+        f"--cert-dir={directory / 'certs'}",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={key}",
+        f"--service-account-signing-key-file={key}",
+        f"--token-auth-file={directory / 'tokens.csv'}",
+        "--authorization-mode=RBAC",
+        "--service-cluster-ip-range=10.96.0.0/16",
+    ]
+
+
+def write_keys(directory: Path, token: str) -> None:
+    """The key of ServiceAccount tokens, and the one administrator."""
+    directory.mkdir(parents=True, exist_ok=True)
     try:
-        with opener.open(urllib.request.Request(url, headers=headers), timeout=PROBE_S) as response:
-            return bool(response.status == 200)
-    except (OSError, HTTPException):
-        return False
+        subprocess.run(
+            ["openssl", "genrsa", "-out", str(directory / "sa.key"), "2048"], check=True, capture_output=True
+        )
+    except FileNotFoundError:
+        raise MissingError("openssl is needed on PATH (it makes the API server's key)") from None
+    (directory / "tokens.csv").write_text(f'{token},admin,admin,"system:masters"\n', encoding="utf-8")
+
+
+def write_kubeconfig(target: Path, url: str, ca_file: Path, token: str) -> None:
+    """The administrator's way in. The API server's own certificate is the CA."""
+    text = _KUBECONFIG.format(url=url, ca=_base64(ca_file.read_bytes()), token=token)
+    target.write_text(text, encoding="utf-8")
+    target.chmod(0o600)
 
 
 def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def as_user(kubeconfig: Path, target: Path, token: str) -> Path:
-    """A copy of `kubeconfig` with another user's token."""
+def as_user(kubeconfig: Path, target: Path, token: str, namespace: str = "default") -> Path:
+    """A copy of `kubeconfig` with another user's token, and the namespace it is in."""
     loaded: Any = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
     loaded["users"][0]["user"] = {"token": token}
+    loaded["contexts"][0]["context"]["namespace"] = namespace
     target.write_text(yaml.safe_dump(loaded), encoding="utf-8")
     return target

@@ -41,10 +41,12 @@ _KUBERNETES: Final = _Module(
     versioned="k8s.io/kubernetes",
     stamp=f"-X {_GIT}Version={{version}} -X {_GIT}Major={{major}} -X {_GIT}Minor={{minor}}",
 )
+_HELM_CHARTS: Final = "-X helm.sh/helm/v3/pkg/chartutil.k8sVersion"
 _HELM: Final = _Module(
     folder=MODULES_DIR / "helm",
     versioned="helm.sh/helm/v3",
-    stamp="-X helm.sh/helm/v3/internal/version.version={version}",
+    # What a chart is rendered for where no cluster is asked: else Kubernetes 1.20.
+    stamp=f"-X helm.sh/helm/v3/internal/version.version={{version}} {_HELM_CHARTS}Major=1 {_HELM_CHARTS}Minor=34",
 )
 _DNS: Final = _Module(folder=MODULES_DIR / "dns", versioned="github.com/coredns/coredns", stamp="")
 
@@ -109,5 +111,6 @@ def kubernetes_version() -> str:
 
 
 def _version_key(module: _Module, go: str) -> str:
-    digest = hashlib.sha256((module.folder / "go.sum").read_bytes() + go_version(go).encode()).hexdigest()
+    built_from = (module.folder / "go.sum").read_bytes() + go_version(go).encode() + module.stamp.encode()
+    digest = hashlib.sha256(built_from).hexdigest()
     return f"{module.version}-{digest[:12]}"

@@ -109,13 +109,13 @@ def _clipped(error: JobError | None) -> JobError | None:
 def _runs(
     render: Render, status: Status, now: datetime, terms: Terms, reply: JobStatus, synced: dict[str, Says]
 ) -> Verdict:
-    """The job has not ended: look again, unless its deadline has passed."""
+    """The job has not ended: cancel it now if that is wanted, else look again, unless its deadline has passed."""
     status = replace(status, polling=replace(status.polling, streak=None))
-    if not is_past_deadline(render, status.start_time, now):
-        return _goes_on(render, status, now, terms, reply, synced)
     if wants_cancel(render.with_status(status)):
         return steps_on(render, status, now, synced, "changed")
-    return _past_its_deadline(render, status, now, synced)
+    if is_past_deadline(render, status.start_time, now):
+        return _past_its_deadline(render, status, now, synced)
+    return _goes_on(render, status, now, terms, reply, synced)
 
 
 def _past_its_deadline(render: Render, status: Status, now: datetime, synced: dict[str, Says]) -> Verdict:

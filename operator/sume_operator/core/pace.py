@@ -14,6 +14,8 @@ from sume_operator.core.render import Ref
 JITTER_SHARE: Final = 0.05
 MAX_HOLD_S: Final = 86_400.0
 KEY_PROBE_S: Final = 60.0
+# A deletion waits 50 s for its cancel: one that brought nothing is tried some more times in it.
+LEAVING_RETRY_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

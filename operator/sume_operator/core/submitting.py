@@ -239,7 +239,7 @@ def _failed(
     """No answer of use. That there is no job is known only where nothing was sent, or Sume said no to the key."""
     unknown = isinstance(reply, Malformed) or (isinstance(reply, Unavailable) and reply.was_sent)
     status = one_more_failure(render.status)
-    says, delay_s, outcome = reading_of(reply, status.polling.failures, terms)
+    says, delay_s, outcome = reading_of(reply, status.polling.failures, terms, is_urgent=is_leaving(render))
     changes = {SYNCED: says}
     if not unknown:
         not_yet = Says(status=NO, reason="NotSubmitted", message="Sume could not be asked for the job yet.")

@@ -21,9 +21,10 @@ from sume_operator.core.job import (
     Unavailable,
 )
 from sume_operator.core.keys import RATE_LIMITED, UNAUTHORIZED, KeyView
-from sume_operator.core.pace import KEY_PROBE_S, Terms
+from sume_operator.core.pace import KEY_PROBE_S, LEAVING_RETRY_S, Terms
 from sume_operator.core.render import Render
 from sume_operator.core.status import Status, Streak, one_more_in_a_row
+from sume_operator.core.step import is_leaving
 from sume_operator.core.verdict import Verdict, ends, goes_on
 
 FailedLook = Unauthorized | Forbidden | RateLimited | Unavailable | Malformed | Refusal
@@ -40,7 +41,7 @@ def failed_look(render: Render, reply: FailedLook, now: datetime, terms: Terms) 
     if given_up:
         return given_up
     status = one_more_failure(render.status)
-    says, delay_s, outcome = reading_of(reply, status.polling.failures, terms)
+    says, delay_s, outcome = reading_of(reply, status.polling.failures, terms, is_urgent=is_leaving(render))
     return goes_on(render, status, now, terms, delay_s=delay_s, changes={SYNCED: says}, outcome=outcome)
 
 
@@ -99,9 +100,14 @@ def _one_more_unknown(status: Status, now: datetime) -> Status:
     return replace(status, polling=one_more_in_a_row(status.polling, JOB_NOT_FOUND, now))
 
 
-def reading_of(reply: FailedLook, failures: int, terms: Terms) -> tuple[Says, float, str]:
-    """What Synced says, the delay in seconds, and the outcome for the metric."""
+def reading_of(reply: FailedLook, failures: int, terms: Terms, *, is_urgent: bool = False) -> tuple[Says, float, str]:
+    """What Synced says, the delay in seconds, and the outcome for the metric.
+
+    `is_urgent`: a deletion waits for the job to be canceled, and does not wait for long.
+    """
     backed_off_s = terms.pace.error_delay_s(failures)
+    if is_urgent:
+        backed_off_s = min(backed_off_s, terms.pace.clamped(LEAVING_RETRY_S))
     match reply:
         case Unauthorized():
             return _not_synced(UNAUTHORIZED, _HELD_MESSAGES[UNAUTHORIZED]), KEY_PROBE_S, "error"

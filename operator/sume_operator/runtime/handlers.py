@@ -93,7 +93,9 @@ def watch(handlers: Handlers, namespaces: frozenset[str]) -> None:
         handlers.on_event(event["type"], event["object"])
 
     scope: dict[str, Any] = {"namespaces": sorted(namespaces)} if namespaces else {"clusterwide": True}
-    kopf.run(registry=registry, settings=_settings(), **scope)
+    # Only peerings would use it, but kopf's own needs the user's name, and a container's user is a bare number.
+    identity: Any = "sume-operator"
+    kopf.run(registry=registry, settings=_settings(), identity=identity, **scope)
 
 
 def _settings() -> "kopf.OperatorSettings":

@@ -110,6 +110,7 @@ def _turn(
         submissions=Limits(per_minute=settings.sume_submissions_per_minute, per_day=settings.sume_submissions_per_day),
         on_error=on_error,
     )
+    announcer = Announcer(cluster, "sume-operator-poller", instance)
     return Turn(
         queue=queue,
         cluster=cluster,
@@ -121,13 +122,14 @@ def _turn(
             slots=Slots(client, key_prefix, most=settings.sume_max_active_jobs, on_error=on_error),
             budget=budget,
             cluster=cluster,
+            announcer=announcer,
             terms=terms,
             metrics=metrics,
             clock=partial(datetime.now, UTC),
             timeout_s=settings.sume_submit_timeout_seconds,
             kubernetes_timeout_s=settings.sume_kubernetes_timeout_seconds,
         ),
-        announcer=Announcer(cluster, "sume-operator-poller", instance),
+        announcer=announcer,
         copies=Copies(max_age_s=settings.sume_sweep_seconds, max_entries=MAX_COPIES),
         terms=terms,
         metrics=metrics,

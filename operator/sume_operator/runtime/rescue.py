@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Final
 
@@ -21,6 +22,8 @@ PATIENCE_S: Final = 50.0
 RETRY_S: Final = 2.0
 CALL_S: Final = 5.0
 CHECK_EVERY_S: Final = 1.0
+# A deleted namespace makes hundreds late in the same second, and each takes three calls.
+AT_ONCE: Final = 6
 
 
 class Rescue:
@@ -67,14 +70,16 @@ class Rescue:
             self._due.pop(ref, None)
 
     def _run(self) -> None:
-        while not self._stopping.wait(CHECK_EVERY_S):
-            now_s = time.monotonic()
-            with self._lock:
-                late = [ref for ref, due_s in self._due.items() if due_s <= now_s]
-            for ref in late:
-                self._free(ref)
+        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="rescue") as pool:
+            while not self._stopping.wait(CHECK_EVERY_S):
+                now_s = time.monotonic()
+                with self._lock:
+                    late = [ref for ref, due_s in self._due.items() if due_s <= now_s]
+                list(pool.map(self._free, late))
 
     def _free(self, ref: Ref) -> None:
+        if self._stopping.is_set():
+            return
         try:
             render = self._cluster.fetch(ref, CALL_S)
             if is_leaving(render):

@@ -16,12 +16,14 @@ from sume_operator.adapters.credentials import Credential, Credentials
 from sume_operator.adapters.key_state import KeyState
 from sume_operator.adapters.slots import Place, Slots
 from sume_operator.adapters.sume_api import SumeAPI
+from sume_operator.core.events import events_between
 from sume_operator.core.job import Cancel, Held, NoCredentials, NoSlot, Reply, Spent, Submit, Submitted
 from sume_operator.core.keys import UNAUTHORIZED, KeyView, key_note
 from sume_operator.core.pace import Terms
 from sume_operator.core.render import IDEMPOTENCY_KEY, JOB_ID, Ref, Render, note_of
 from sume_operator.core.submitting import intended
 from sume_operator.metrics import PollerMetrics
+from sume_operator.runtime.announcer import Announcer
 from sume_operator.runtime.asking import Answer
 from sume_operator.runtime.failpoints import Failpoint, reach
 from sume_operator.runtime.lease import Lease
@@ -48,6 +50,7 @@ class Submission:
     slots: Slots
     budget: Budget
     cluster: Cluster
+    announcer: Announcer
     terms: Terms
     metrics: PollerMetrics
     clock: Callable[[], datetime]
@@ -133,7 +136,11 @@ class Submission:
             fingerprint=credential.fingerprint,
             asked_before=asked_before,
         )
-        return self.cluster.write_status(base, status, lease.bound(self.kubernetes_timeout_s))
+        recorded = self.cluster.write_status(base, status, lease.bound(self.kubernetes_timeout_s))
+        # After a crash this write is the one that says OutcomeUnknown: what the turn writes later adds nothing to it.
+        for event in events_between(base.status, recorded):
+            self.announcer.announce(base.ref, [event], lease.bound(self.kubernetes_timeout_s))
+        return recorded
 
     def _learn(self, call: Submit, reply: Reply, view: KeyView, credential: Credential) -> None:
         note = key_note(call, reply, view, self.clock(), self.terms.pace)
