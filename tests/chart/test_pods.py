@@ -7,7 +7,9 @@ import pytest
 from chart_values import COMBINATIONS, POD_OPTIONS
 from helm import NAMESPACE, Helm, environment, kinds, named, pods
 from kube import Body
+from sume_operator.cli import main
 from sume_operator.settings import Settings
+from sume_sandbox.command import sandbox
 
 WITH_TOKEN: Final = {"controller", "poller", "redis-password", "test"}
 PROBED: Final = {"controller", "poller", "redis", "sandbox"}
@@ -109,6 +111,18 @@ def test_the_program_takes_the_variables_of_every_pod(helm: Helm, name: str, mon
     for component, pod in pods(helm.objects(values_of(name))):
         if component in (*ROLES, "test"):
             accepted(pod, monkeypatch)
+
+
+def test_the_program_takes_the_arguments_of_every_pod(helm: Helm) -> None:
+    """Parsed, not run."""
+    seen = set()
+    for name in ("defaults", "sandbox", "sandbox, namespaced"):
+        for component, pod in pods(helm.objects(values_of(name))):
+            if component != "redis":
+                command, *arguments = pod["spec"]["containers"][0]["args"]
+                (sandbox if command == "sandbox" else main.commands[command]).make_context(command, arguments)
+                seen.add(command)
+    assert seen == {"controller", "poller", "sandbox", "check", "redis-secret"}
 
 
 def test_empty_values_leave_the_defaults_of_the_program(helm: Helm, monkeypatch: pytest.MonkeyPatch) -> None:
