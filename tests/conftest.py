@@ -44,7 +44,7 @@ def stack(tmp_path: Path, cluster: ControlPlane, request: pytest.FixtureRequest)
 _figures: list[str] = []
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def figures() -> Callable[[str], None]:
     """Measured figures, printed at the end of the run."""
     return _figures.append

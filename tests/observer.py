@@ -8,7 +8,7 @@ from typing import Any
 
 import requests
 
-from kube import RENDERS, Body, Kube, status
+from kube import RENDERS, Body, Kube, condition, status
 
 
 class Observer:
@@ -32,6 +32,13 @@ class Observer:
     def versions(self) -> int:
         """How many versions were seen of all renders."""
         return sum(len(versions) for versions in self._versions.values())
+
+    def reasons(self, kind: str) -> dict[str, set[str]]:
+        """Every reason that condition `kind` was seen to give, by `namespace/name`."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for body in [body for versions in list(self._versions.values()) for body in list(versions.values())]:
+            found[f"{body['metadata']['namespace']}/{body['metadata']['name']}"].add(condition(body, kind)[1])
+        return found
 
     def reverts(self) -> list[str]:
         """Every change that takes something back: an end, the way it ended, a count, a job id."""

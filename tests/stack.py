@@ -16,6 +16,7 @@ import requests
 from controlplane import Child, ControlPlane, RedisServer, free_port
 from kube import Kube, eventually
 from sume_operator.runtime.failpoints import Failpoint
+from sume_operator.settings import Settings
 
 BIN: Final = Path(sys.executable).parent / "sume-operator"
 START_S: Final = 30.0
@@ -37,6 +38,11 @@ QUICK: Final = {
     "SUME_SUBMISSIONS_PER_MINUTE": "0",
     "SUME_LOG_FORMAT": "text",
     "SUME_LOG_LEVEL": "debug",
+}
+
+# As users have them, where a test must show how long things take for them.
+DEFAULT_TIMES: Final = {
+    name: str(Settings.model_fields[name.lower()].default) for name in QUICK if name.endswith("_SECONDS")
 }
 
 

@@ -206,27 +206,3 @@ def test_no_secret_is_told(stack: Stack) -> None:
         for child in stack.processes.values():
             child.kill()
         secret_redis.stop()
-
-
-@pytest.mark.timeout(150)
-def test_deletion_when_everything_is_down_but_the_controller(stack: Stack, figures: Figures) -> None:
-    """No poller, no Redis, no Sume, no Secret: gone within 60 s, with an event that says what that means."""
-    namespace = _start(stack, pollers=1)
-    stack.kube.make_secret(namespace, "sume", {"apiKey": "a-key"})
-    spec = {"request": REQUEST | {"model": "clip-slow"}, "credentialsSecretRef": {"name": "sume"}}
-    names = [f"r-{number}" for number in range(5)]
-    for name in names:
-        stack.kube.create(namespace, name, spec)
-    eventually(lambda: all(status(r).get("jobID") for r in stack.kube.all_in([namespace])), within_s=15)
-    stack.processes["poller-0"].kill()
-    stack.processes["sandbox"].kill()
-    stack.redis.kill()
-    stack.kube.request("DELETE", f"/api/v1/namespaces/{namespace}/secrets/sume")
-    since_s = time.monotonic()
-    for name in names:
-        stack.kube.delete(namespace, name)
-    eventually(lambda: not stack.kube.all_in([namespace]), within_s=65, every_s=0.5)
-    took_s = time.monotonic() - since_s
-    figures(f"deletion with everything down but the controller: {took_s:.0f} s")
-    assert took_s <= 60
-    assert "CancelAbandoned" in [event["reason"] for event in stack.kube.events(namespace, "r-0")]

@@ -136,17 +136,6 @@ def test_a_lost_answer_is_asked_for_again_with_the_same_key(stack: Stack, fault:
     assert _jobs_made(stack) == 1
 
 
-def test_a_slow_submission_is_not_cut(stack: Stack) -> None:
-    """Longer than a lease and than any other call may take."""
-    namespace = _start(stack, SUME_SUBMIT_TIMEOUT_SECONDS="20", pollers=2)
-    stack.sandbox.fault(operation="submit", times=1, delay_s=8.0)
-    stack.kube.create(namespace, "one", {"request": REQUEST})
-    render = _ended(stack, namespace, "one", 30)
-    assert condition(render, "Submitted") == ("True", "Created")
-    assert status(render)["submission"]["attempts"] == 1
-    assert stack.sandbox.stats()["requests"]["submit"] == {"202": 1}
-
-
 REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "a model it does not know": ({}, "SubmissionRejected", "model"),
     "content": (

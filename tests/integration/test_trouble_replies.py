@@ -109,38 +109,6 @@ def _if_state(stack: Stack, namespace: str, name: str, state: str) -> Body | Non
     return render if status(render).get("state") == state else None
 
 
-def test_a_revoked_key_holds_its_own_renders_only(stack: Stack) -> None:
-    """401: every render of that key waits, one look probes it; another key's renders do not notice; a new key heals."""
-    stack.start_all(pollers=2, SUME_POLL_MAX_SECONDS="2")
-    stack.sandbox.keys(["good", "replaced"])
-    bad_ns, good_ns = stack.namespaces[:2]
-    stack.kube.make_secret(bad_ns, "sume", {"apiKey": "revoked"})
-    stack.kube.make_secret(good_ns, "sume", {"apiKey": "good"})
-    jobs = {f"job_{letter}-{n}": scripted("processing", next_poll_s=0.5) for letter in "bg" for n in range(8)}
-    stack.sandbox.script(jobs)
-    for n in range(8):
-        spec = {"credentialsSecretRef": {"name": "sume"}}
-        stack.kube.create(bad_ns, f"r-{n}", {"jobID": f"job_b-{n}", **spec})
-        stack.kube.create(good_ns, f"r-{n}", {"jobID": f"job_g-{n}", **spec})
-
-    def reasons() -> set[str]:
-        return {condition(render, "Succeeded")[1] for render in stack.kube.all_in([bad_ns])}
-
-    eventually(lambda: reasons() == {"Unauthorized"}, within_s=15)
-    refused = stack.sandbox.stats()["requests"]["status"].get("401", 0)
-    assert (
-        1 <= refused <= 8 + 2
-    )  # the key is probed, not hammered: at most those already under way when it was found out
-    eventually(lambda: stack.sandbox.reads("job_g-0") >= 4, within_s=10)
-    assert stack.sandbox.stats()["requests"]["status"].get("401", 0) <= refused + 1
-    good = stack.kube.all_in([good_ns])
-    assert {condition(render, "Synced") for render in good} == {("True", "Observed")}
-    assert "APIUnauthorized" in [event["reason"] for event in stack.kube.events(bad_ns, "r-0")]
-
-    stack.kube.make_secret(bad_ns, "sume", {"apiKey": "replaced"})
-    eventually(lambda: reasons() == {"Processing"}, within_s=30)
-
-
 def test_no_key_at_all(stack: Stack) -> None:
     stack.start_all(SUME_API_KEY="", SUME_ERROR_SECONDS="1")
     namespace = stack.namespaces[0]
