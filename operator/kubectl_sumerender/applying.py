@@ -22,6 +22,7 @@ Body = Mapping[str, Any]
 
 TRIES: Final = 5
 FIRST_PAUSE_S: Final = 0.5
+WORTH_A_LIST: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +46,17 @@ def check_all(api: Api, namespace: str, bodies: Sequence[Body]) -> tuple[list[in
     """Which of them have to be made, by place, and which the server refuses. Nothing is made."""
     missing: list[int] = []
     faults: list[Fault] = []
+    there = _there(api, namespace, bodies)
+    unknown = [place for place in range(len(bodies)) if place not in there]
+    faults += [Fault(place=place, text=text) for place, text in there.items() if text]
 
     def check(body: Body) -> str | None:
         return _try(api, namespace, body, dry_run=True)
 
-    with screen.progress("checking", len(bodies)) as advance:
-        for place, outcome in _each(check, bodies):
+    with screen.progress("checking", len(unknown)) as advance:
+        for number, outcome in _each(check, [bodies[place] for place in unknown]):
             advance()
+            place = unknown[number]
             if isinstance(outcome, RefusedError):
                 faults.append(Fault(place=place, text=str(outcome)))
             elif isinstance(outcome, ApiError):
@@ -61,6 +66,23 @@ def check_all(api: Api, namespace: str, bodies: Sequence[Body]) -> tuple[list[in
             elif outcome:
                 faults.append(Fault(place=place, text=outcome))
     return sorted(missing), sorted(faults, key=lambda fault: fault.place)
+
+
+def _there(api: Api, namespace: str, bodies: Sequence[Body]) -> dict[int, str]:
+    """Place -> how the object of that name differs, empty if it is the same. For many: one list instead of a call each.
+
+    Whatever is not in it is asked about singly, so a list that is a moment old does no harm.
+    """
+    if len(bodies) < WORTH_A_LIST:
+        return {}
+    places = {body["metadata"]["name"]: place for place, body in enumerate(bodies)}
+    found: dict[int, str] = {}
+    for page in renders.pages(api):
+        for body in page.bodies:
+            place = places.get(body["metadata"]["name"])
+            if place is not None:
+                found[place] = _taken(namespace, body, bodies[place])
+    return found
 
 
 def make_all(api: Api, namespace: str, bodies: Sequence[Body]) -> int:
@@ -104,13 +126,17 @@ def _try(api: Api, namespace: str, body: Body, *, dry_run: bool) -> str | None:
 
 
 def _compare(api: Api, namespace: str, body: Body) -> str:
-    name = body["metadata"]["name"]
-    found = difference(renders.get(api, namespace, name), body)
+    return _taken(namespace, renders.get(api, namespace, body["metadata"]["name"]), body)
+
+
+def _taken(namespace: str, there: Body, wanted: Body) -> str:
+    """What to say of an object that is there already; empty if it is the wanted one."""
+    found = difference(there, wanted)
     if not found:
         return ""
     return (
-        f"there is a render {namespace}/{name} already, and it {found}; a render cannot change: give the row another "
-        "name, take another --batch, or delete the old render"
+        f"there is a render {namespace}/{wanted['metadata']['name']} already, and it {found}; a render cannot change: "
+        "give the row another name, take another --batch, or delete the old render"
     )
 
 

@@ -73,7 +73,7 @@ def test_refresh_brings_fresh_addresses(stack: Stack, plugin: Plugin) -> None:
 
 
 def test_retry_pays_again_once(stack: Stack, plugin: Plugin) -> None:
-    stack.start_sandbox("--failing-share", "0")
+    stack.start_sandbox("--failing-share", "0", "--queue-s", "0", "--process-s", "0.5", "--next-poll-s", "0.5")
     stack.start("controller")
     stack.start("poller")
     # The sandbox fails what has this word in its model.
