@@ -1,6 +1,7 @@
 """What `watch` shows on a terminal: counts, a progress bar, and as many renders as fit, those that move first."""
 
 import heapq
+import math
 import threading
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -29,26 +30,28 @@ class Board:
         self.trouble = ""
         self.is_whole = False  # every page of the first list is here
 
-    def take(self, event: Event) -> Render | None:
-        """What has changed, for those who print it."""
-        changed: Render | None = None
+    def take(self, event: Event) -> list[tuple[Render, bool]]:
+        """What has changed, for those who print it: (render, whether it is gone). The first list is no change."""
         with self._lock:
             self.trouble = event.text if isinstance(event, Trouble) else ""
+            before = self._renders
             match event:
                 case Listing(renders=found) if not self.is_whole:
-                    self._renders |= {render.ref: render for render in found}
+                    self._renders = before | {render.ref: render for render in found}
                 case Listed(renders=found):
-                    self.is_whole = True
+                    was_whole, self.is_whole = self.is_whole, True
                     self._renders = {render.ref: render for render in found}
+                    if was_whole:  # after an outage: what nobody could tell of meanwhile
+                        gone = [(render, True) for ref, render in before.items() if ref not in self._renders]
+                        return gone + [(render, False) for render in found if _is_news(before, render)]
                 case Deleted(render=render):
-                    self._renders.pop(render.ref, None)
-                    changed = render
+                    before.pop(render.ref, None)
+                    return [(render, True)]
                 case Changed(render=render):
-                    before = self._renders.get(render.ref)
-                    self._renders[render.ref] = render
-                    if before is None or (before.state, before.reason) != (render.state, render.reason):
-                        changed = render
-        return changed
+                    is_news = _is_news(before, render)
+                    before[render.ref] = render
+                    return [(render, False)] if is_news else []
+        return []
 
     def counted(self) -> list[Render]:
         """Without those that a retry speaks for."""
@@ -56,6 +59,12 @@ class Board:
             everyone = list(self._renders.values())
         spoken_for = superseded(everyone)
         return [render for render in everyone if render.ref not in spoken_for]
+
+
+def _is_news(before: dict[str, Render], render: Render) -> bool:
+    """Whether it stands elsewhere than it did."""
+    old = before.get(render.ref)
+    return old is None or (old.state, old.reason) != (render.state, render.reason)
 
 
 def picture(board: Board, console: "Console", *, with_namespace: bool) -> "RenderableType":
@@ -122,12 +131,14 @@ def _table(shown: Iterable[Render], now: datetime, with_namespace: bool) -> "Ren
     return table
 
 
-def _rank(render: Render, now: datetime) -> tuple[int, str]:
-    """What just ended, what is at Sume, what waits for something unusual, what waits in line, what ended long ago."""
+def _rank(render: Render, now: datetime) -> tuple[int, float, str]:
+    """What is at Sume, what waits for something unusual, what has just failed or ended, who is in line, the rest."""
     ended = parse_time(render.ended)
+    since_s = (now - ended).total_seconds() if ended else math.inf
     if render.terminal:
-        fresh = ended is not None and (now - ended).total_seconds() < FRESH_S
-        return (0 if fresh else 4), render.ref
+        rank = 5 if since_s > FRESH_S else 3 if render.is_success else 2
+        return rank, since_s, render.ref
     if render.state in AT_SUME:
-        return 1, render.started
-    return (3 if render.reason == WAITING_FOR_SLOT or not render.reason else 2), render.created
+        return 0, 0.0, render.started
+    in_line = render.reason == WAITING_FOR_SLOT or not render.reason
+    return (4 if in_line else 1), 0.0, render.created

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -16,8 +16,8 @@ from kubectl_sumerender.render import Render
 if TYPE_CHECKING:
     from kubectl_sumerender.api import Api
 
-TRIES = 4
-FIRST_PAUSE_S = 0.5
+TRIES: Final = 4
+FIRST_PAUSE_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

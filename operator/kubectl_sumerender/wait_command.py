@@ -3,7 +3,7 @@
 import math
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +14,9 @@ from kubectl_sumerender.durations import duration
 from kubectl_sumerender.errors import NOTHING_MATCHED, OK, SOME_DID_NOT, TIMED_OUT, WrongUseError, clean
 from kubectl_sumerender.render import Render
 from kubectl_sumerender.tally import count, superseded
+
+if TYPE_CHECKING:
+    from kubectl_sumerender.api import Api
 
 
 @dataclass(slots=True, kw_only=True)
@@ -79,7 +82,7 @@ def wait(connection: Connection, choice: Choice, timeout_s: float | None, output
     return code
 
 
-def _wait(api: Any, choice: Choice, seen: _Seen, until_s: float, *, quiet: bool) -> int:
+def _wait(api: "Api", choice: Choice, seen: _Seen, until_s: float, *, quiet: bool) -> int:
     from kubectl_sumerender.following import Changed, Deleted, Listed, Listing, Trouble, follow
 
     first, trouble = True, ""

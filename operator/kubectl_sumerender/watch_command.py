@@ -1,6 +1,7 @@
 """`watch`: renders as they change, for a person; a live table on a terminal, else a line for each change."""
 
 import time
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -9,7 +10,10 @@ from kubectl_sumerender.choosing import Choice, choice_options
 from kubectl_sumerender.connection import Connection, connection_options
 from kubectl_sumerender.render import Render
 
-REDRAWS_A_SECOND = 2
+if TYPE_CHECKING:
+    from kubectl_sumerender.api import Api
+
+REDRAWS_A_SECOND: Final = 2
 
 
 @click.command("watch")
@@ -33,14 +37,14 @@ def watch(connection: Connection, choice: Choice) -> None:
         _lines(api, choice)
 
 
-def _live(api: "object", choice: Choice, *, with_namespace: bool) -> None:
+def _live(api: "Api", choice: Choice, *, with_namespace: bool) -> None:
     from rich.live import Live
 
     from kubectl_sumerender.board import Board, picture
     from kubectl_sumerender.following import follow
 
     board, console = Board(), screen.console()
-    events = follow(api, choice)  # type: ignore[arg-type]
+    events = follow(api, choice)
     board.take(next(events))  # its errors are told before the terminal is taken over
     with Live(
         get_renderable=lambda: picture(board, console, with_namespace=with_namespace),
@@ -51,16 +55,16 @@ def _live(api: "object", choice: Choice, *, with_namespace: bool) -> None:
             board.take(event)
 
 
-def _lines(api: "object", choice: Choice) -> None:
+def _lines(api: "Api", choice: Choice) -> None:
     from kubectl_sumerender.board import Board
-    from kubectl_sumerender.following import Deleted, Listed, Trouble, follow
+    from kubectl_sumerender.following import Listed, Trouble, follow
     from kubectl_sumerender.tally import count
 
     board, told = Board(), ""
-    for event in follow(api, choice):  # type: ignore[arg-type]
+    for event in follow(api, choice):
         changed = board.take(event)
-        if changed:
-            _line(changed, deleted=isinstance(event, Deleted))
+        for render, is_gone in changed:
+            _line(render, is_gone=is_gone)
         words = count(board.counted()).in_words() if changed or isinstance(event, Listed) else told
         if words != told:
             told = words
@@ -69,6 +73,6 @@ def _lines(api: "object", choice: Choice) -> None:
             screen.tell(event.text)
 
 
-def _line(render: Render, *, deleted: bool) -> None:
-    standing = "deleted" if deleted else f"{render.state} {render.reason}".strip()
+def _line(render: Render, *, is_gone: bool) -> None:
+    standing = "deleted" if is_gone else f"{render.state} {render.reason}".strip()
     screen.say(f"{time.strftime('%H:%M:%S')} {render.ref} {standing}")

@@ -151,6 +151,8 @@ def test_it_survives_what_happens_to_the_api_server(own: ControlPlane) -> None:
     ):
         lines = _lines(process)
         next(lines)
+        assert watching.stdout
+        assert "0 of 4 ended" in watching.stdout.readline()
 
         own.restart_apiserver()
         eventually(lambda: kube.request("GET", "/readyz").ok, within_s=60)
