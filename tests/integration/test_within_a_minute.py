@@ -338,13 +338,13 @@ def _told(stack: Stack, namespace: str) -> list[str]:
 
 
 SCENES: Final[tuple[Scene, ...]] = (
+    sume_down,  # the longest first
     slow_submission,
     replaced_key,
     namespace_of_fifty,
     secret_gone,
     redis_down,
     no_poller,
-    sume_down,
     everything_down_but_the_controller,
 )
 
