@@ -172,7 +172,8 @@ def namespace_of_fifty(stage: Stage) -> None:
     jobs = stack.sandbox.jobs()
     assert {(jobs[job]["cancels"], jobs[job]["state"]) for job in asked} == {(1, "canceled")}
     assert jobs[followed]["cancels"] == 0
-    eventually(lambda: not _left_in_redis(stack, namespace), within_s=15)
+    # Usually at once; a slot whose turn broke off, by the next pass of the sweep that finds it older than a lease.
+    eventually(lambda: not _left_in_redis(stack, namespace), within_s=45 + 2 * 60, every_s=0.5)
     assert _trouble(stack, namespace) == []
     stage.figures(f"a namespace of {MANY} running renders: gone after {took_s:.0f} s, {len(asked)} jobs canceled")
 
@@ -186,11 +187,10 @@ def sume_down(stage: Stage) -> None:
         fifty, followed = _fifty_running(stack, namespace)
         stack.sandbox.fault(drop=True)  # down, but it counts who asks
         since_s = _delete_namespace(stack, namespace)
-        deleted: list[Body] = eventually(lambda: _if_all_deleted(stack, namespace), within_s=60, every_s=0.5)
+        eventually(lambda: _are_all_deleted(stack, namespace), within_s=60, every_s=0.5)
         _deleted_within_a_minute(stage, stack, single, "Sume")
-        eventually(lambda: not stack.kube.all_in([namespace]), within_s=60, every_s=0.3)
-        first = min(datetime.fromisoformat(render["metadata"]["deletionTimestamp"]) for render in deleted)
-        assert (datetime.now(UTC) - first).total_seconds() <= 60 + 2  # of whole seconds, and looked at now and then
+        waited_s = _longest_wait_s(stack, namespace)
+        assert waited_s <= 60
         took_s = _namespace_gone_s(stack, namespace, since_s)
         jobs = stack.sandbox.jobs()
         assert all(jobs[job]["cancels"] >= 1 for job in [one, *fifty])
@@ -220,9 +220,20 @@ def _if_all_run(stack: Stack, namespace: str) -> list[Body]:
     return renders if all(status(render).get("jobID") for render in renders) else []
 
 
-def _if_all_deleted(stack: Stack, namespace: str) -> list[Body]:
-    renders = stack.kube.all_in([namespace])
-    return renders if all("deletionTimestamp" in render["metadata"] for render in renders) else []
+def _are_all_deleted(stack: Stack, namespace: str) -> bool:
+    return all("deletionTimestamp" in render["metadata"] for render in stack.kube.all_in([namespace]))
+
+
+def _longest_wait_s(stack: Stack, namespace: str) -> float:
+    """Until no render is left: how long one of them was seen to be there after its own deletion."""
+    longest_s = 0.0
+    while renders := stack.kube.all_in([namespace]):
+        now = datetime.now(UTC)
+        deleted = [datetime.fromisoformat(render["metadata"]["deletionTimestamp"]) for render in renders]
+        longest_s = max(longest_s, *((now - each).total_seconds() for each in deleted))
+        assert longest_s < 100, f"{len(renders)} renders are still there"
+        time.sleep(0.2)
+    return longest_s
 
 
 def _delete_namespace(stack: Stack, namespace: str) -> float:
@@ -338,13 +349,13 @@ def _told(stack: Stack, namespace: str) -> list[str]:
 
 
 SCENES: Final[tuple[Scene, ...]] = (
+    sume_down,  # the longest first
     slow_submission,
     replaced_key,
     namespace_of_fifty,
     secret_gone,
     redis_down,
     no_poller,
-    sume_down,
     everything_down_but_the_controller,
 )
 
