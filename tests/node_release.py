@@ -16,7 +16,7 @@ RELEASE: Final = "sume-operator"
 NAMESPACE: Final = "sume-system"
 OUTSIDE: Final = "sume-outside"
 REPOSITORY: Final = "sume-operator"
-HELM_S: Final = 150.0
+HELM_S: Final = 250.0
 END_S: Final = 120.0
 _INSTANCE: Final = f"app.kubernetes.io/instance={RELEASE}"
 # Short times, in the proportions of the defaults, and no budgets: a test must not wait for a minute to pass.
@@ -77,15 +77,16 @@ class Release:
 
     def install(self, values: Body) -> None:
         """With `--wait`, in a namespace that it makes itself."""
-        self.helm("install", RELEASE, str(CHART), "--create-namespace", "--wait", "--timeout=140s", values=values)
+        self.helm("install", RELEASE, str(CHART), "--create-namespace", "--wait", "--timeout=240s", values=values)
 
     def upgrade(self, values: Body) -> None:
         """With `--wait`, to exactly these values."""
-        self.helm("upgrade", RELEASE, str(CHART), "--wait", "--timeout=140s", values=values)
+        self.helm("upgrade", RELEASE, str(CHART), "--wait", "--timeout=240s", values=values)
 
     def uninstall(self) -> None:
-        """With `--wait`."""
+        """Until its last pod is gone: helm's own `--wait` minds only what the release names, and that is no pod."""
         self.helm("uninstall", RELEASE, "--ignore-not-found", "--wait", "--timeout=90s")
+        eventually(lambda: not self.pods(), within_s=90, every_s=0.3, what="no pod of the release is left")
 
     def pods(self, component: str = "") -> list[Body]:
         """Of the release, or of one component; those that are ending too."""
@@ -131,7 +132,7 @@ class Release:
             states = [status(body) for body in self.renders(namespace)]
             return sum(bool(state.get("jobID")) and not state.get("terminal") for state in states) >= least
 
-        eventually(running, within_s=60, every_s=0.3, what=f"{least} running renders in {namespace}")
+        eventually(running, within_s=90, every_s=0.3, what=f"{least} running renders in {namespace}")
 
     def _items(self, kind: str, *options: str) -> list[Body]:
         return list(json.loads(self.node.kubectl("get", kind, *options, "--output=json").stdout)["items"])

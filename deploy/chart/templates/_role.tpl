@@ -13,9 +13,14 @@ env:
   {{- end }}
 ports:
   - {name: http, containerPort: {{ $port }}, protocol: TCP}
+startupProbe:
+  # A start takes a second or two of CPU; on a node that is short of it, minutes. Killing it then only makes it worse.
+  httpGet: {path: /healthz, port: http}
+  periodSeconds: 2
+  timeoutSeconds: 10
+  failureThreshold: 150
 livenessProbe:
   httpGet: {path: /healthz, port: http}
-  initialDelaySeconds: 10
   periodSeconds: 15
   timeoutSeconds: 10
   failureThreshold: 4

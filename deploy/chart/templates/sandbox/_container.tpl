@@ -5,9 +5,13 @@ imagePullPolicy: {{ (.Values.image).pullPolicy | default "IfNotPresent" }}
 args: {{ concat (list "sandbox" "--port" "8081") ((.Values.sandbox).args | default list) | toJson }}
 ports:
   - {name: http, containerPort: 8081, protocol: TCP}
+startupProbe:
+  httpGet: {path: /healthz, port: http}
+  periodSeconds: 2
+  timeoutSeconds: 5
+  failureThreshold: 150
 livenessProbe:
   httpGet: {path: /healthz, port: http}
-  initialDelaySeconds: 5
   periodSeconds: 15
   timeoutSeconds: 5
 readinessProbe:
