@@ -16,7 +16,7 @@ from controlplane.processes import Child, StartError, free_port, wait_until
 from controlplane.programs import Binaries
 
 READY_S: Final = 60.0
-KUBECTL_S: Final = 30.0
+KUBECTL_S: Final = 40.0
 PUBLISHED_S: Final = 15.0
 _KUBECONFIG: Final = """\
 apiVersion: v1
@@ -128,7 +128,10 @@ class ControlPlane:
     def apply_crd(self, path: Path) -> None:
         """Apply a CRD and wait until it is served, and published in the server's OpenAPI a moment later."""
         self.kubectl("apply", "-f", str(path))
-        self.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(path))
+        established = ("wait", "--for=condition=Established", "--timeout=30s", "-f", str(path))
+        # On a CRD that has no conditions at all yet, `kubectl wait` fails at once.
+        if not wait_until(lambda: not self.kubectl(*established, check=False).returncode, timeout_s=PUBLISHED_S):
+            raise StartError(f"{path.name} was not established within {PUBLISHED_S:.0f} s")
         plural = self.kubectl("get", "-f", str(path), "-o", "jsonpath={.spec.names.plural}").stdout
         if not wait_until(lambda: not self.kubectl("explain", plural, check=False).returncode, timeout_s=PUBLISHED_S):
             raise StartError(f"{plural} did not appear in the API server's OpenAPI within {PUBLISHED_S:.0f} s")
