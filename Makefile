@@ -6,6 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+JOBS ?= 2
 # As deploy/chart wants it where no value says otherwise.
 IMAGE ?= sume-operator:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' operator/sume_operator/__init__.py)
 
@@ -30,8 +31,8 @@ demo: install ## Watch a dozen renders end, from nothing (KEEP=1: keep it runnin
 	@$(BIN)/python deploy/demo
 
 .PHONY: test
-test: install ## Run every test but those that need a whole node
-	@$(BIN)/pytest
+test: install ## Run every test but those that need a whole node (JOBS=2: so many files at once)
+	@$(BIN)/pytest --numprocesses $(JOBS) --dist loadfile
 
 .PHONY: test-node
 test-node: install ## Test image and chart on a node of its own, where pods really run (root, on Debian)

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,6 +49,19 @@ _figures: list[str] = []
 def figures() -> Callable[[str], None]:
     """Measured figures, printed at the end of the run."""
     return _figures.append
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker hands on what it measured."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["figures"] = _figures
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """The worker's figures arrive."""
+    _figures.extend(getattr(node, "workeroutput", {}).get("figures", ()))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
