@@ -206,9 +206,10 @@ def test_a_deletion_that_nobody_works_on_is_freed(stack: Stack, monkeypatch: pyt
         since_s = time.monotonic()
         eventually(lambda: not stack.kube.exists(namespace, "one"), within_s=10)
         assert time.monotonic() - since_s > 0.9  # deletionTimestamp has whole seconds
+        events = eventually(lambda: stack.kube.events(namespace, "one"), within_s=10)  # it is told after the deed
     finally:
         rescue.stop()
-    assert [event["reason"] for event in stack.kube.events(namespace, "one")] == ["CancelAbandoned"]
+    assert [event["reason"] for event in events] == ["CancelAbandoned"]
 
 
 def test_many_deletions_are_freed_side_by_side(

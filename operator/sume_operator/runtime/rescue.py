@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from sume_operator.adapters.cluster import Cluster
-from sume_operator.adapters.kubernetes_errors import ClusterError, GoneError
+from sume_operator.adapters.kubernetes_errors import ClusterError, ConflictError, GoneError
 from sume_operator.core.events import cancel_abandoned
 from sume_operator.core.render import MalformedObjectError, Ref, Render
 from sume_operator.core.step import is_leaving
@@ -89,6 +89,8 @@ class Rescue:
                 self._announcer.announce(ref, [cancel_abandoned(render)], CALL_S)
         except (GoneError, MalformedObjectError):
             pass
+        except ConflictError:  # a poller wrote what came of its own try: still due, so taken up at the next check
+            return
         except ClusterError as error:
             log.warning("%s: could not be freed yet: %s", ref, error)
             with self._lock:
