@@ -65,7 +65,7 @@ def test_health_in_argo_cd(spec: Any, status: Any, argo: str, flux: str) -> None
         ({"cancel": True}, {"terminal": False}, {"refresh", "suspend"}),
         ({}, {"terminal": True}, {"refresh"}),
     ],
-    ids=str,
+    ids=["waiting", "suspended", "canceled", "ended"],
 )
 def test_actions_on_offer_in_argo_cd(spec: Any, status: Any, enabled: set[str]) -> None:
     actions = yaml.safe_load(_argo_cd("actions"))
