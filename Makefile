@@ -70,6 +70,10 @@ lock: install ## Bring the lock files up to date with pyproject.toml
 	@$(COMPILE) --extra sandbox --extra cli --upgrade -c requirements.lock pyproject.toml -o deploy/image/requirements.lock
 	@echo hatchling | $(COMPILE) --upgrade -c requirements.lock - -o deploy/image/build.lock
 
+.PHONY: chart
+chart: install ## Bring up to date what is made of the chart: its copy of the CRD, its table of values, install.yaml
+	@$(BIN)/python deploy/chart/render.py
+
 .PHONY: clean
 clean: ## Remove what was made here (the cache of built binaries stays: ~/.cache/sume-operator)
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
