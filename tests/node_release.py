@@ -26,6 +26,7 @@ _QUICK: Final = {
     "pollMaxSeconds": 5,
     "errorSeconds": 1,
     "requestTimeoutSeconds": 4,
+    "submitTimeoutSeconds": 5,  # and 30 more: so long does a render wait whose poller was killed while it asked
     "leaseSeconds": 8,
     "sweepSeconds": 5,
     "readsPerMinute": 0,
