@@ -1,5 +1,8 @@
-"""What deploy/pipelines says, on a real API server: the conditions of an Argo Workflow are label selectors."""
+"""What deploy/pipelines says, on a real API server: its script is run, its conditions are put to what reads them."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -7,6 +10,8 @@ import pytest
 import yaml
 
 from controlplane import ControlPlane
+from controlplane.cluster import as_user
+from stack import Stack
 
 PIPELINES: Final = Path(__file__).parents[2] / "deploy" / "pipelines"
 
@@ -46,6 +51,36 @@ def test_what_an_argo_workflow_makes_is_a_render(cluster: ControlPlane) -> None:
 
 def test_the_rights_of_a_pipeline(cluster: ControlPlane) -> None:
     cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", str(PIPELINES / "rights.yaml"))
+
+
+@pytest.mark.parametrize(("model", "code"), [("sume/clip-fast", 0), ("sume/fail", 1)])
+def test_a_tekton_step_ends_as_its_render_did(stack: Stack, tmp_path: Path, model: str, code: int) -> None:
+    """Run twice, as after a lost pod: it is the same job."""
+    stack.start_all()
+    task = yaml.safe_load((PIPELINES / "tekton.yaml").read_text(encoding="utf-8"))
+    (step,) = task["spec"]["steps"]
+    control_plane, namespace = stack.control_plane, stack.namespaces[0]
+    kubeconfig = as_user(control_plane.kubeconfig, tmp_path / "kubeconfig", control_plane.token, namespace)
+    message = tmp_path / "message"
+    values = {
+        "NAME": "trailer",
+        "MODEL": model,
+        "PROMPT": 'a "dog"\n$(date)',
+        "TIMEOUT": "60s",
+        "MESSAGE": str(message),
+    }
+    assert {each["name"] for each in step["env"]} == set(values)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = dict(os.environ) | values | {"KUBECONFIG": str(kubeconfig), "PATH": path}
+    for _ in range(2):
+        done = subprocess.run(
+            ["sh", "-c", step["script"]], env=env, capture_output=True, text=True, timeout=90, check=False
+        )
+        assert done.returncode == code, done.stderr
+        assert f"{1 - code} succeeded" in message.read_text(encoding="utf-8")
+    (render,) = stack.kube.all_in([namespace])
+    assert render["spec"]["request"]["arguments"] == {"prompt": values["PROMPT"]}
+    assert stack.sandbox.stats()["jobs"]["submitted"] == 1
 
 
 def _template() -> Any:
