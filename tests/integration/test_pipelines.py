@@ -56,7 +56,9 @@ def test_the_rights_of_a_pipeline(cluster: ControlPlane) -> None:
 @pytest.mark.parametrize(("model", "code"), [("sume/clip-fast", 0), ("sume/fail", 1)])
 def test_a_tekton_step_ends_as_its_render_did(stack: Stack, tmp_path: Path, model: str, code: int) -> None:
     """Run twice, as after a lost pod: it is the same job."""
-    stack.start_all()
+    stack.start_sandbox("--queue-s", "0", "--process-s", "1")
+    stack.start("controller", ready=False)
+    stack.start("poller")
     task = yaml.safe_load((PIPELINES / "tekton.yaml").read_text(encoding="utf-8"))
     (step,) = task["spec"]["steps"]
     control_plane, namespace = stack.control_plane, stack.namespaces[0]
