@@ -257,10 +257,11 @@ UNTOUCHED: Final[Mapping[str, Advice]] = {
         commands=(_WATCH,),
     ),
     NO_CONTROLLER: Advice(
-        meaning="Nothing has touched the render, and no operator has ever run in this cluster (it has no Lease "
-        "sume-operator-controller): the definition of SumeRender alone does nothing.",
-        do="Install the operator.",
-        commands=("helm install sume deploy/chart -n sume --create-namespace", _FIND),
+        meaning="Nothing has touched the render, and no controller has left a sign of life: there is no Lease "
+        "sume-operator-controller where it was looked for. The definition of SumeRender alone does nothing.",
+        do="See whether an operator is installed at all (perhaps in another namespace than --operator-namespace says, "
+        "or without the right to write its Lease); if not, install it.",
+        commands=(_FIND, "helm install sume deploy/chart -n sume --create-namespace"),
     ),
     CONTROLLER_DOWN: Advice(
         meaning="Nothing has touched the render: the operator's controller has stopped giving signs of life.",
@@ -269,10 +270,10 @@ UNTOUCHED: Final[Mapping[str, Advice]] = {
     ),
     NAMESPACE_NOT_WATCHED: Advice(
         meaning="Nothing has touched the render, though the controller lives, and no other render of this namespace "
-        "was touched either: the operator most likely does not watch the namespace {namespace}.",
+        "was touched either: most likely the operator does not watch the namespace {namespace}.",
         do="Have the administrator add it (chart value watch.namespaces), or make the render in a namespace that is "
-        "watched.",
-        commands=(_VALUES, "kubectl get sumerenders -A"),
+        "watched. If it is watched, see whether the pollers are ready.",
+        commands=(_VALUES, "kubectl get sumerenders -A", _PODS),
     ),
     NO_POLLER: Advice(
         meaning="Nothing has touched the render, though the controller lives and other renders of this namespace were "
