@@ -780,7 +780,7 @@ def told(before: Render, after: Render) -> list[str]:
 def test_a_job_is_told_of_once() -> None:
     intent = intending(requesting())
     queued = answered(intent, Submitted(job_id=JOB, word="queued")).render
-    assert told(intent, queued) == ["RenderQueued", "RenderSubmitted"]
+    assert told(intent, queued) == ["RenderSubmitted", "RenderQueued"]
     assert told(queued, checked(queued, QUEUED).render) == []
 
 

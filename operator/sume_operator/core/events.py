@@ -43,13 +43,12 @@ class Event:
 
 def events_between(before: Status, after: Render) -> tuple[Event, ...]:
     """What happened between the status last written and the one of `after`."""
-    status, told = after.status, []
+    status, told = after.status, _about_the_request(before, after)  # first: the job was made before it moved
     if status.terminal and not before.terminal:
         told.append(_end(status))
     elif status.state != before.state and status.state in _ON_THE_WAY:
         reason = _ON_THE_WAY[status.state]
         told.append(Event(type=NORMAL, reason=reason, message=f"Job {status.job_id}.", key=str(status.job_id)))
-    told += _about_the_request(before, after)
     told += _newly_false(before, status, ACCEPTED, "Credentials", "CredentialsUnavailable")
     told += _newly_false(before, status, SYNCED, "Unauthorized", "APIUnauthorized")
     cancellation = status.cancellation
