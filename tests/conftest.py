@@ -1,6 +1,7 @@
 """What integration tests stand on: one control plane and one Redis for the whole run, both real."""
 
 import hashlib
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,12 @@ _figures: list[str] = []
 def figures() -> Callable[[str], None]:
     """Measured figures, printed at the end of the run."""
     return _figures.append
+
+
+def pytest_configure() -> None:
+    """Ctrl-C reaches the programs that are tested, also in a run from a background shell, which ignores it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

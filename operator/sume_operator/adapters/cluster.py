@@ -25,6 +25,7 @@ SPARE_CONNECTIONS: Final = 4
 LIST_PAGE: Final = 500
 LIVE_ONLY: Final = "status.terminal!=true"
 _POD_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_SECRET_PATH: Final = "/api/v1/namespaces/{namespace}/secrets/{name}"  # noqa: S105 (a path, no password)
 _MERGE: Final = "application/merge-patch+json"
 
 
@@ -71,7 +72,6 @@ class Cluster:
     def __init__(self, configuration: "client.Configuration", *, timeout_s: float) -> None:
         self._api = client.ApiClient(configuration)
         self._objects: Any = client.CustomObjectsApi(self._api)  # typed as giving `object`: plain dicts in truth
-        self._core = client.CoreV1Api(self._api)
         self._timeout_s = timeout_s
 
     def fetch(self, ref: Ref, timeout_s: float) -> Render:
@@ -177,37 +177,40 @@ class Cluster:
 
     def read_secret(self, namespace: str, name: str, timeout_s: float = math.inf) -> dict[str, bytes]:
         """The data of a Secret, decoded; GoneError if there is none."""
-        with translated("secret"):
-            secret = self._core.read_namespaced_secret(name, namespace, _request_timeout=self._bound(timeout_s))
-            if not isinstance(secret, client.V1Secret):
-                raise ClusterUnavailableError("secret: the answer is no Secret")
-            try:
-                return {key: base64.b64decode(value) for key, value in (secret.data or {}).items()}
-            except binascii.Error:
-                raise ClusterUnavailableError("secret: not base64") from None
+        data = self._secret(namespace, name, timeout_s).get("data") or {}
+        try:
+            return {key: base64.b64decode(value) for key, value in data.items()}
+        except (AttributeError, TypeError, binascii.Error):
+            raise ClusterUnavailableError("secret: not base64") from None
 
     def fill_secret(self, namespace: str, name: str, key: str, value: str) -> bool:
         """Put `value` under `key` of a Secret that has nothing there. False: it has something, and keeps it.
 
         GoneError: there is no such Secret. ConflictError: somebody else changed it at the same time.
         """
-        bound = self._bound(self._timeout_s)
+        secret = self._secret(namespace, name, self._timeout_s)
+        if (secret.get("data") or {}).get(key):
+            return False
+        patch = {
+            "metadata": {"resourceVersion": secret["metadata"]["resourceVersion"]},
+            "data": {key: base64.b64encode(value.encode()).decode()},
+        }
         with translated("secret"):
-            secret: Any = self._core.read_namespaced_secret(name, namespace, _request_timeout=bound)
-            if (secret.data or {}).get(key):
-                return False
-            patch = {
-                "metadata": {"resourceVersion": secret.metadata.resource_version},
-                "data": {key: base64.b64encode(value.encode()).decode()},
-            }
-            self._core.patch_namespaced_secret(name, namespace, patch, _content_type=_MERGE, _request_timeout=bound)
+            self._call("PATCH", _SECRET_PATH, self._timeout_s, {"namespace": namespace, "name": name}, patch)
         return True
+
+    def _secret(self, namespace: str, name: str, timeout_s: float) -> dict[str, Any]:
+        with translated("secret"):
+            body = self._call("GET", _SECRET_PATH, timeout_s, {"namespace": namespace, "name": name})
+        if not isinstance(body, dict) or body.get("kind") != "Secret":
+            raise ClusterUnavailableError("secret: the answer is no Secret")
+        return body
 
     def status_schema(self) -> Mapping[str, Any] | None:
         """The schema of SumeRender's status as the API server publishes it; None while the CRD is not served."""
         try:
             with translated("openapi"):
-                document = self._get_json(f"/openapi/v3/apis/{GROUP}/{VERSION}", self._timeout_s)
+                document = self._call("GET", f"/openapi/v3/apis/{GROUP}/{VERSION}", self._timeout_s)
         except GoneError:
             return None
         if not isinstance(document, dict):
@@ -255,13 +258,23 @@ class Cluster:
     def ping(self) -> None:
         """Answers within PING_S, or raises."""
         with translated("version"):
-            self._get_json("/version", PING_S)
+            self._call("GET", "/version", PING_S)
 
-    def _get_json(self, path: str, timeout_s: float) -> Any:
+    def _call(
+        self,
+        method: str,
+        path: str,
+        timeout_s: float,
+        names: Mapping[str, str] | None = None,
+        patch: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """A call in plain JSON. CoreV1Api would do, but importing its models takes a second of every start."""
         method, url, headers, body, post = self._api.param_serialize(
-            method="GET",
+            method=method,
             resource_path=path,
-            header_params={"Accept": "application/json"},
+            path_params=dict(names or {}),
+            header_params={"Accept": "application/json"} | ({"Content-Type": _MERGE} if patch else {}),
+            body=patch,
             auth_settings=["BearerToken"],
         )
         response = self._api.call_api(method, url, headers, body, post, _request_timeout=self._bound(timeout_s))
