@@ -45,7 +45,7 @@ class ControlPlane:
         self.kubeconfig = directory / "kubeconfig"
         self.token = secrets.token_hex(16)
         self._programs = programs
-        self._etcd_port, self._peer_port, self._port = free_port(), free_port(), free_port()
+        self._etcd_port, self._etcd_http_port, self._peer_port, self._port = (free_port() for _ in range(4))
         self.url = f"https://127.0.0.1:{self._port}"
         self.audit_log = directory / "audit.log"
         self._audited = audited
@@ -106,7 +106,7 @@ class ControlPlane:
         return answers(f"{self.url}/readyz", {"Authorization": f"Bearer {self.token}"}, self.ca_file)
 
     def _etcd_is_ready(self) -> bool:
-        return answers(f"http://127.0.0.1:{self._etcd_port}/health", {})
+        return answers(f"http://127.0.0.1:{self._etcd_http_port}/health", {})
 
     def kubectl(
         self, *arguments: str, stdin: str | None = None, check: bool = True, timeout_s: float = KUBECTL_S
@@ -143,6 +143,8 @@ class ControlPlane:
             f"--data-dir={self.directory / 'etcd'}",
             f"--listen-client-urls={client}",
             f"--advertise-client-urls={client}",
+            # On one port with gRPC it can starve the streams of the API server.
+            f"--listen-client-http-urls=http://127.0.0.1:{self._etcd_http_port}",
             f"--listen-peer-urls={peer}",
             f"--initial-advertise-peer-urls={peer}",
             f"--initial-cluster=default={peer}",
