@@ -62,7 +62,7 @@ def test_a_killed_owner_leaves_no_process_and_the_next_clears_its_folder() -> No
     def ended() -> bool:
         return not any("/proc/" in each for each in left(directory.name))
 
-    eventually(ended, within_s=20, what="every process ended with its owner")
+    eventually(ended, within_s=60, what="every process ended with its owner")
     assert directory.exists()
     assert directory in clear_leftovers()
     assert not directory.exists()
