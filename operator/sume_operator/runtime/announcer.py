@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 from sume_operator.adapters.cluster import Cluster, event_body
@@ -25,15 +25,19 @@ class Announcer:
         self._component = component
         self._instance = instance
 
-    def announce(self, ref: Ref, events: Iterable[Event], timeout_s: float) -> None:
-        """Make each event once; a repeat of the same transition is refused by its name, which is harmless."""
+    def announce(self, ref: Ref, events: Iterable[Event], timeout_s: Callable[[], float]) -> None:
+        """Make each event once; a repeat of the same transition is refused by its name, which is harmless.
+
+        `timeout_s` is asked anew for each: a lease has less left every time, and what it raises is raised.
+        """
         for event in events:
             digest = hashlib.sha256(f"{ref.uid}:{event.reason}:{event.key}".encode()).hexdigest()
             fields = {"type": event.type, "reason": event.reason, "note": _note(event.message)}
             name = f"{ref.name[:MAX_NAME_CHARS].rstrip('.-')}.{digest[:16]}"
             body = event_body(ref, name, fields, self._component, self._instance, datetime.now(UTC))
+            bound_s = timeout_s()
             try:
-                self._cluster.create_event(ref.namespace, body, timeout_s)
+                self._cluster.create_event(ref.namespace, body, bound_s)
             except ConflictError:
                 continue
             except ClusterError as error:

@@ -86,7 +86,7 @@ class Rescue:
                 self._cluster.set_finalizer(render, present=False, timeout_s=CALL_S)
                 self._metrics.deletions_freed.inc()
                 log.warning("%s: deleted without a confirmed cancel of job %s", ref, render.job_id)
-                self._announcer.announce(ref, [cancel_abandoned(render)], CALL_S)
+                self._announcer.announce(ref, [cancel_abandoned(render)], lambda: CALL_S)
         except (GoneError, MalformedObjectError):
             pass
         except ConflictError:  # a poller wrote what came of its own try: still due, so taken up at the next check

@@ -9,6 +9,7 @@ finds the same key, and asks again: the key makes that the same job.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from sume_operator.adapters.budget import Budget
 from sume_operator.adapters.cluster import Cluster
@@ -138,8 +139,8 @@ class Submission:
         )
         recorded = self.cluster.write_status(base, status, lease.bound(self.kubernetes_timeout_s))
         # After a crash this write is the one that says OutcomeUnknown: what the turn writes later adds nothing to it.
-        for event in events_between(base.status, recorded):
-            self.announcer.announce(base.ref, [event], lease.bound(self.kubernetes_timeout_s))
+        bound_s = partial(lease.bound, self.kubernetes_timeout_s)
+        self.announcer.announce(base.ref, events_between(base.status, recorded), bound_s)
         return recorded
 
     def _learn(self, call: Submit, reply: Reply, view: KeyView, credential: Credential) -> None:

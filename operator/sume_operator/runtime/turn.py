@@ -8,14 +8,15 @@ changed meanwhile, the same replies are settled on the fresh copy, and Sume is n
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
 from sume_operator.adapters.cluster import Cluster
 from sume_operator.adapters.due_queue import HASTENED, LOST, REMOVED, Claimed, DueQueue
 from sume_operator.adapters.kubernetes_errors import ClusterError, ConflictError, GoneError, RefusedError
-from sume_operator.core.events import Event, events_between, ttl_expired
+from sume_operator.core.events import events_between, ttl_expired
 from sume_operator.core.job import Call, JobStatus, Submit, Submitted
 from sume_operator.core.noting import noted
 from sume_operator.core.observing import state_of
@@ -198,7 +199,9 @@ class Turn:
     def _expired(self, draft: Draft, lease: Lease) -> Draft:
         """The end is on record before the object goes."""
         draft = self._written(draft, lease)
-        self._announce(draft.base.ref, [ttl_expired(draft.base)], lease)
+        self.announcer.announce(
+            draft.base.ref, [ttl_expired(draft.base)], partial(lease.bound, self.kubernetes_timeout_s)
+        )
         self.cluster.delete(draft.base, lease.bound(self.kubernetes_timeout_s))
         return replace(draft, next=Never())
 
@@ -217,7 +220,9 @@ class Turn:
             return replace(draft, next=Again(delay_s=self.terms.pace.max_s), outcome="error")
         reach(Failpoint.AFTER_WRITE)
         self.metrics.status_writes.labels("written").inc()
-        self._announce(base.ref, events_between(before, draft.render), lease)
+        self.announcer.announce(
+            base.ref, events_between(before, draft.render), partial(lease.bound, self.kubernetes_timeout_s)
+        )
         reach(Failpoint.AFTER_EVENTS)
         if after.terminal and not before.terminal:
             self._count_end(draft)
@@ -235,10 +240,6 @@ class Turn:
             log.debug("%s: changed or went before its job could be noted on it", base.ref)
         reach(Failpoint.AFTER_JOB_NOTE)
         return base
-
-    def _announce(self, ref: Ref, events: Iterable[Event], lease: Lease) -> None:
-        for event in events:
-            self.announcer.announce(ref, [event], lease.bound(self.kubernetes_timeout_s))
 
     def _rebased(self, draft: Draft, lease: Lease) -> Draft:
         """The same replies, settled on the object as it is now."""
