@@ -4,10 +4,8 @@ import os
 import re
 import signal
 import sys
-import urllib.request
 from collections.abc import Mapping
 from functools import partial
-from http.client import HTTPException
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +14,7 @@ from deploy.demo.kubectl import Kubectl
 from deploy.demo.options import Options
 
 from controlplane import Child, RedisServer, free_port
+from controlplane.answering import answers
 
 BIN: Final = Path(sys.executable).parent / "sume-operator"
 READY_S: Final = 60.0
@@ -29,7 +28,6 @@ _SETTINGS: Final = {
     "SUME_LOG_FORMAT": "text",
 }
 _PORT: Final = re.compile(r"health and metrics on port (\d+)")
-_DIRECT: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class Fleet:
@@ -88,7 +86,7 @@ class Parts:
         sandbox = self.fleet.start("sandbox", "sandbox", *address, *times, env=_cleared())
         self.redis.start()
         self.fleet.mind(self.redis.process)
-        sandbox.wait_ready(lambda: _answers(f"{self.sandbox_url}/readyz"), READY_S)
+        sandbox.wait_ready(lambda: answers(f"{self.sandbox_url}/readyz", {}, timeout_s=PROBE_S), READY_S)
 
     def start_operator(self, env: Mapping[str, str]) -> None:
         """Controller and pollers, all ready when this returns."""
@@ -123,12 +121,4 @@ def _cleared() -> dict[str, str]:
 def _is_ready(child: Child) -> bool:
     """Whether its /readyz says so; it tells its port in its log."""
     found = _PORT.search(child.log.read_text(encoding="utf-8", errors="replace"))
-    return found is not None and _answers(f"http://127.0.0.1:{found.group(1)}/readyz")
-
-
-def _answers(url: str) -> bool:
-    try:
-        with _DIRECT.open(url, timeout=PROBE_S) as answer:
-            return bool(answer.status == 200)
-    except (OSError, HTTPException):
-        return False
+    return found is not None and answers(f"http://127.0.0.1:{found.group(1)}/readyz", {}, timeout_s=PROBE_S)

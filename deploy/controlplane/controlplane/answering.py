@@ -10,7 +10,7 @@ from typing import Final
 PROBE_S: Final = 2.0
 
 
-def answers(url: str, headers: Mapping[str, str], ca_file: Path | None = None) -> bool:
+def answers(url: str, headers: Mapping[str, str], ca_file: Path | None = None, *, timeout_s: float = PROBE_S) -> bool:
     """Whether a GET gets a 200. `ca_file`: what the server's certificate must be; it may not have been written yet."""
     context = None
     if ca_file is not None:
@@ -20,7 +20,7 @@ def answers(url: str, headers: Mapping[str, str], ca_file: Path | None = None) -
             return False
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
     try:
-        with opener.open(urllib.request.Request(url, headers=dict(headers)), timeout=PROBE_S) as response:
+        with opener.open(urllib.request.Request(url, headers=dict(headers)), timeout=timeout_s) as response:
             return bool(response.status == 200)
     except (OSError, HTTPException):
         return False
