@@ -284,7 +284,7 @@ def test_a_list_that_took_too_long_says_start_over(
 
 
 def _compact(cluster: ControlPlane, revision: int) -> None:
-    url = f"http://127.0.0.1:{cluster._etcd_port}/v3/kv/compaction"
+    url = f"http://127.0.0.1:{cluster._etcd_http_port}/v3/kv/compaction"
     answer = requests.post(url, json={"revision": str(revision)}, timeout=5)
     assert answer.ok, answer.text
 
