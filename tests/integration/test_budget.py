@@ -244,6 +244,16 @@ def test_a_gap_ends_with_the_window_that_it_is_of(bench: Bench) -> None:
     assert granted(spend(budget, *REFS[:9])) >= 8
 
 
+def test_the_last_request_of_a_window_asks_for_no_gap_after_its_end(bench: Bench) -> None:
+    budget, gap = bench.budget(), f"{QUEUE}:gap:read:{KEY}"
+    budget.tighten(KEY, "read", remaining=1, reset_s=60)
+    bench.raw.delete(f"{gap}:next")
+    bench.raw.pexpire(gap, 20_000)  # 40 s later
+    assert granted(spend(budget, A)) == 1
+    window_ms, next_ms = bench.raw.pttl(gap), bench.raw.pttl(f"{gap}:next")
+    assert 0 < next_ms <= window_ms
+
+
 def test_trouble_is_counted_and_raised(server: RedisServer) -> None:
     errors: list[int] = []
     client = connect(server.url.replace(str(server.port), "1"), connections=1)

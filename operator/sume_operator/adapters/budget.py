@@ -42,11 +42,13 @@ redis.call('EXPIRE', KEYS[1], 172800)
 return redis.call('ZRANK', KEYS[1], ARGV[1])
 """
 
-# KEYS: the line, the gap. ARGV[1] the ref. Answer: 1. It goes; where a gap is asked for, the next one waits for it.
+# KEYS: the line, the gap. ARGV[1] the ref. Answer: 1. It goes; where a gap is asked for, the next one waits for it, but
+# not beyond the window that the gap is of.
 _GO: Final = """
 redis.call('ZREM', KEYS[1], ARGV[1])
 local gap = redis.call('GET', KEYS[2])
-if gap then redis.call('SET', KEYS[2] .. ':next', 1, 'PX', gap) end
+local left = redis.call('PTTL', KEYS[2])
+if gap and left > 0 then redis.call('SET', KEYS[2] .. ':next', 1, 'PX', math.min(gap, left)) end
 return 1
 """
 
