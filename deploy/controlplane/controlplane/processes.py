@@ -1,6 +1,8 @@
 """One child process: started, waited for, stopped; and never outliving its parent."""
 
+import contextlib
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -12,6 +14,8 @@ from typing import IO, Final
 
 CHECK_EVERY_S: Final = 0.05
 TERM_S: Final = 5.0
+_PORTS: Final = range(15_000, 30_000)
+_given: set[int] = set()
 
 
 class StartError(RuntimeError):
@@ -19,10 +23,17 @@ class StartError(RuntimeError):
 
 
 def free_port() -> int:
-    """A port on 127.0.0.1 that is free at this moment."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+    """A port on 127.0.0.1 that is free at this moment, and that this process has not been given before.
+
+    Below the ports that kernels hand to whoever connects: so nothing takes it by chance before its server is up.
+    """
+    while True:
+        port = secrets.choice(_PORTS)
+        with contextlib.suppress(OSError), socket.socket() as sock:
+            sock.bind(("127.0.0.1", port))
+            if port not in _given:
+                _given.add(port)
+                return port
 
 
 def wait_until(condition: Callable[[], bool], *, timeout_s: float, every_s: float = CHECK_EVERY_S) -> bool:
