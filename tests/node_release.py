@@ -1,8 +1,6 @@
-"""A release of the chart on a node, a Sume outside of it, and renders: what tests of a whole install do with them."""
+"""A release of the chart on a node, and renders: what tests of a whole install do with them."""
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,11 +8,11 @@ import yaml
 
 from controlplane import Node, node_images
 from kube import Body, eventually, manifest, status
+from node_sume import URL
 
 CHART: Final = Path(__file__).parents[1] / "deploy" / "chart"
 RELEASE: Final = "sume-operator"
 NAMESPACE: Final = "sume-system"
-OUTSIDE: Final = "sume-outside"
 REPOSITORY: Final = "sume-operator"
 HELM_S: Final = 250.0
 END_S: Final = 120.0
@@ -33,34 +31,6 @@ _QUICK: Final = {
     "submissionsPerMinute": 0,
     "maxActiveJobs": 40,
 }
-
-
-class Sume:
-    """A sandbox that is no part of the release, so that it outlives everything that is done to one."""
-
-    url: Final = f"http://sume.{OUTSIDE}.svc:8081/v1"
-
-    def __init__(self, node: Node, image: str) -> None:
-        self._node = node
-        options = ["--queue-s=1", "--process-s=6", "--running-slots=40", "--queued-slots=1000", "--cancel-running"]
-        node.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(_sume_objects(image, options)))
-        node.kubectl("rollout", "status", "deployment/sume", f"--namespace={OUTSIDE}", "--timeout=50s")
-
-    def jobs_of(self, bodies: Iterable[Body]) -> Counter[str]:
-        """Job ids of these renders, each with the number of renders that have it."""
-        return Counter(str(status(body).get("jobID")) for body in bodies)
-
-    def submitted(self) -> int:
-        """How many jobs were made."""
-        return int(self._get("stats")["jobs"]["submitted"])
-
-    def known(self) -> Mapping[str, Any]:
-        """Every job."""
-        return dict(self._get("jobs")["jobs"])
-
-    def _get(self, route: str) -> Any:
-        path = f"/api/v1/namespaces/{OUTSIDE}/services/sume:8081/proxy/_sandbox/{route}"
-        return json.loads(self._node.kubectl("get", f"--raw={path}").stdout)
 
 
 class Release:
@@ -155,7 +125,7 @@ def values_for(tag: str, *, pollers: int = 1, **more: Any) -> Body:
                 }
             }
         },
-        "sume": _QUICK | {"url": Sume.url},
+        "sume": _QUICK | {"url": URL},
         "poller": {"replicas": pollers},
     } | more
 
@@ -168,29 +138,3 @@ def is_running(pod: Body) -> bool:
 def image_of(pod: Body) -> str:
     """Of its first container."""
     return str(pod["spec"]["containers"][0]["image"])
-
-
-def _sume_objects(image: str, options: list[str]) -> list[Body]:
-    labels = {"app": "sume"}
-    container = {
-        "name": "sume",
-        "image": image,
-        "imagePullPolicy": "Never",
-        "args": ["sandbox", *options],
-        "readinessProbe": {"httpGet": {"path": "/readyz", "port": 8081}, "periodSeconds": 1},
-    }
-    deployment = {
-        "selector": {"matchLabels": labels},
-        "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
-    }
-    named = {"name": "sume", "namespace": OUTSIDE}
-    return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OUTSIDE}},
-        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": named, "spec": deployment},
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": named,
-            "spec": {"selector": labels, "ports": [{"port": 8081}]},
-        },
-    ]

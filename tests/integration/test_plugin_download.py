@@ -20,6 +20,7 @@ import pytest
 import requests
 import yaml
 
+from certificates import self_signed
 from controlplane import ControlPlane, free_port
 from kube import POLL_REQUESTED_AT, Body, Kube, eventually, is_finished, status
 from listener import Connection, Listener
@@ -32,20 +33,6 @@ SIZE: Final = 300_000
 SIGNED: Final = 2  # a shape that signs addresses
 KEY: Final = "sk-live-marker"
 DONE: Final = {"type": "Succeeded", "status": "True", "reason": "Completed", "message": "m", "observedGeneration": 1}
-
-
-def certificate(folder: Path) -> tuple[Path, Path]:
-    """One for 127.0.0.1, and its key."""
-    cert, key = folder / "cert.pem", folder / "key.pem"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=sandbox"),
-            *("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    return cert, key
 
 
 @dataclass(slots=True)
@@ -142,7 +129,7 @@ def content_of(job: str, revision: int = 0, size: int = SIZE) -> bytes:
 
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, Path]]:
-    cert, key = certificate(tmp_path_factory.mktemp("tls"))
+    cert, key = self_signed(tmp_path_factory.mktemp("tls"))
     port = free_port()
     url = f"https://127.0.0.1:{port}/artifacts"
     config = SandboxConfig(

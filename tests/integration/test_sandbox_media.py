@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 import requests
 
+from certificates import self_signed
 from controlplane import free_port
 from sume_sandbox.config import SandboxConfig
 from sume_sandbox.embedded import running
@@ -148,15 +148,7 @@ def test_a_slow_transfer_arrives_whole(files: Files) -> None:
 
 
 def test_the_same_over_tls(tmp_path: Path) -> None:
-    port, cert, key = free_port(), tmp_path / "cert.pem", tmp_path / "key.pem"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=sandbox"),
-            *("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)),
-        ],
-        check=True,
-        capture_output=True,
-    )
+    (cert, key), port = self_signed(tmp_path), free_port()
     url = f"https://127.0.0.1:{port}/artifacts"
     config = SandboxConfig(
         host="127.0.0.1",

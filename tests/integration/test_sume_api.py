@@ -6,7 +6,6 @@ import json
 import logging
 import socket
 import ssl
-import subprocess
 import threading
 import time
 import tracemalloc
@@ -18,6 +17,7 @@ from typing import Any
 import pytest
 import requests
 
+from certificates import self_signed
 from listener import Connection, Listener
 from sume_operator.adapters.sume_api import MAX_BODY_BYTES, SumeAPI
 from sume_operator.core.job import (
@@ -387,17 +387,10 @@ def test_a_name_that_does_not_exist() -> None:
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A self-signed certificate of 127.0.0.1, with its key in the same file."""
-    path = tmp_path_factory.mktemp("tls") / "both.pem"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1"),
-            *("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(path), "-out", f"{path}.crt"),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    path.write_bytes(path.read_bytes() + Path(f"{path}.crt").read_bytes())
-    return path
+    cert, key = self_signed(tmp_path_factory.mktemp("tls"))
+    both = cert.with_name("both.pem")
+    both.write_bytes(key.read_bytes() + cert.read_bytes())
+    return both
 
 
 def server_context(certificate: Path) -> ssl.SSLContext:

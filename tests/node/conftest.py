@@ -8,7 +8,8 @@ import pytest
 
 from controlplane import Node, node_images
 from node_diagnosis import diagnosis
-from node_release import NAMESPACE, REPOSITORY, Release, Sume, values_for
+from node_release import NAMESPACE, REPOSITORY, Release, values_for
+from node_sume import Sume
 from operator_image import OperatorImages
 
 PREVIOUS, NOW = "v-prev", "v-now"
@@ -52,9 +53,9 @@ def node(archives: Archives) -> Iterator[Node]:
 
 
 @pytest.fixture(scope="session")
-def sume(node: Node) -> Sume:
+def sume(node: Node, tmp_path_factory: pytest.TempPathFactory) -> Sume:
     """The Sume that installs of `release` talk to."""
-    return Sume(node, f"localhost/{REPOSITORY}:{NOW}")
+    return Sume(node, f"localhost/{REPOSITORY}:{NOW}", tmp_path_factory.mktemp("sume"))
 
 
 @pytest.fixture(scope="module")

@@ -3,14 +3,18 @@
 In the order of the file: the tests of `release` share one, as people do.
 """
 
+import hashlib
+import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import yaml
 
 from controlplane import Node
+from controlplane.node_config import NAME as NODE_NAME
 from kube import Body, condition, eventually, manifest, status
-from node_release import NAMESPACE, RELEASE, Release, Sume, image_of, is_running, values_for
+from node_release import NAMESPACE, RELEASE, REPOSITORY, Release, image_of, is_running, values_for
+from node_sume import Sume
 
 ROOT = Path(__file__).parents[2]
 SAMPLES, README = ROOT / "deploy" / "samples", ROOT / "README.md"
@@ -125,6 +129,43 @@ def test_every_pod_restarted_at_once(node: Node, release: Release, sume: Sume) -
     assert_one_job_each(sume, release.eventually_ended("rebooted"), 30, before)
 
 
+def test_what_renders_made_is_downloaded_in_the_cluster(node: Node, release: Release, sume: Sume) -> None:
+    """The sample Job, with nothing changed but the image, and the certificate of this Sume as one to be trusted."""
+    release.make_renders("filmed", 5)
+    node.kubectl("label", "sumerenders", "--all", "--namespace=filmed", "render.sume.com/batch=july")
+    renders = release.eventually_ended("filmed")
+    films = node.directory / "films"
+    films.mkdir()
+    *rest, job = yaml.safe_load_all((SAMPLES / "download-job.yaml").read_text(encoding="utf-8"))
+    pod = job["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    container |= {
+        "image": f"localhost/{REPOSITORY}:{NOW}",
+        "env": [{"name": "REQUESTS_CA_BUNDLE", "value": "/ca/tls.crt"}],
+    }
+    container["volumeMounts"].append({"name": "ca", "mountPath": "/ca"})
+    pod["volumes"].append({"name": "ca", "configMap": {"name": "ca"}})
+    node.kubectl("create", "configmap", "ca", "--namespace=filmed", f"--from-literal=tls.crt={sume.certificate}")
+    node.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(_volume(films)))
+
+    def run_job() -> str:
+        node.kubectl("apply", "--namespace=filmed", "-f", "-", stdin=yaml.safe_dump_all([*rest, job]))
+        node.kubectl("wait", "--for=condition=Complete", "job/download-renders", "--namespace=filmed", "--timeout=50s")
+        text = node.kubectl("logs", "--namespace=filmed", "job/download-renders").stdout
+        node.kubectl("delete", "job/download-renders", "--namespace=filmed", "--timeout=50s")
+        return str(text).splitlines()[-1]
+
+    made = sum(len(status(body)["outputs"]) for body in renders)
+    assert made >= len(renders)
+    assert run_job().startswith(f"{made} downloaded (")
+    index = json.loads((films / "index.json").read_text(encoding="utf-8"))["files"]
+    assert {each["job"] for each in index} == sume.jobs_of(renders).keys()
+    assert {each["file"]: each["sha256"] for each in index} == {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in films.iterdir() if path.name[0] == "t"
+    }
+    assert run_job() == f"0 downloaded (0 B), {made} were there already, 0 missing"
+
+
 def test_a_namespace_with_running_renders_can_be_deleted(node: Node, release: Release) -> None:
     """Their jobs are canceled, and nothing holds the namespace."""
     release.make_renders("doomed", 20)
@@ -155,6 +196,23 @@ def test_uninstalled_and_installed_again(node: Node, release: Release, sume: Sum
     renders = release.eventually_ended("survivors")
     assert {condition(body, "Succeeded")[0] for body in renders} == {"True"}
     assert sume.submitted() - before == 11
+
+
+def _volume(folder: Path) -> Body:
+    """Of the node's own disk, for the sample's claim: nobody makes volumes on demand here."""
+    term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [NODE_NAME]}]}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "films"},
+        "spec": {
+            "capacity": {"storage": "50Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "claimRef": {"namespace": "filmed", "name": "renders"},
+            "local": {"path": str(folder)},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
+        },
+    }
 
 
 def _request(model: str) -> Body:
